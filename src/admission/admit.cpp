@@ -205,8 +205,7 @@ private:
             keep_given();
             place_own_files(graph_, files->own);
         }
-        auto requirement =
-            judge_need(graph_, *catalogue_, spec_.requirement.machine(), wanted_);
+        auto requirement = judge_need(graph_, *catalogue_, spec_.requirement.machine(), wanted_);
         if (!requirement) {
             co_return tl::unexpected(std::move(requirement.error()));
         }

@@ -91,9 +91,7 @@ std::string base_name(const models::Source& source) {
 
 class Finder {
 public:
-    Finder(
-        const ModelRules& rules, const json::object* given, const workflow::Catalogue& catalogue
-    )
+    Finder(const ModelRules& rules, const json::object* given, const workflow::Catalogue& catalogue)
         : rules_(rules),
           catalogue_(catalogue),
           registered_(rules.registered ? rules.registered() : nullptr) {
@@ -164,9 +162,9 @@ private:
         const std::string& sha256
     ) const {
         const auto source = models::parse_source(address);
-        const bool may = source && !folders.empty() &&
-                         (rules_.hosts.empty() ||
-                          std::ranges::count(rules_.hosts, host_of(*source)) > 0);
+        const bool may =
+            source && !folders.empty() &&
+            (rules_.hosts.empty() || std::ranges::count(rules_.hosts, host_of(*source)) > 0);
         if (!may) {
             return std::nullopt;
         }

@@ -22,8 +22,8 @@ namespace comfyd::admission {
 struct ModelRules {
     std::function<std::shared_ptr<const models::Register>()> registered{};  // any thread
     std::shared_ptr<const models::Register> list{};                         // null: none
-    bool takes_addresses = false;   // in the inputs of loaders
-    bool takes_properties = false;  // `properties.models` of the editor's format
+    bool takes_addresses = false;      // in the inputs of loaders
+    bool takes_properties = false;     // `properties.models` of the editor's format
     std::vector<std::string> hosts{};  // that those two may name; empty: any
 };
 

@@ -8,9 +8,9 @@ namespace comfyd::agent {
 namespace {
 
 std::string ticket_of(std::string_view token, std::string_view sha256, std::string_view until) {
-    return to_hex(hmac_sha256(
-        token, "comfyd content " + std::string(sha256) + " until " + std::string(until)
-    ));
+    return to_hex(
+        hmac_sha256(token, "comfyd content " + std::string(sha256) + " until " + std::string(until))
+    );
 }
 
 }  // namespace

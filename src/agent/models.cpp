@@ -148,9 +148,7 @@ Task<> Models::end() {
     co_await library_.end();
 }
 
-Task<Result<json::object>> Models::ask(
-    models::ModelWish wish, std::vector<std::string> peers
-) {
+Task<Result<json::object>> Models::ask(models::ModelWish wish, std::vector<std::string> peers) {
     if (auto allowed = library_.check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));
     }
@@ -174,7 +172,9 @@ Task<Result<json::object>> Models::ask(
     wish.required = item.wish.required;
     const bool is_same = item.wish == wish;
     if (item.state == State::fetching && !is_same) {
-        co_return fail(Code::conflict, "'" + wish.path() + "' is being fetched from somewhere else");
+        co_return fail(
+            Code::conflict, "'" + wish.path() + "' is being fetched from somewhere else"
+        );
     }
     const bool is_gone = item.state == State::ready && !is_there;
     if (item.state == State::failed || is_gone || !is_same) {

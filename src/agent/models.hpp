@@ -47,9 +47,9 @@ public:
     // Ends all fetches; what has come stays.
     Task<> end();
 
-    // One more, or one that failed again or is there no more. Code::conflict: another one is being fetched under that
-    // name; Code::queue_full. Returns how it is now.
-    // `peers`: where other agents may have the content.
+    // One more, or one that failed again or is there no more. Code::conflict: another one is being
+    // fetched under that name; Code::queue_full. Returns how it is now. `peers`: where other agents
+    // may have the content.
     Task<Result<json::object>> ask(models::ModelWish wish, std::vector<std::string> peers);
     Task<std::optional<std::filesystem::path>> find_content(std::string sha256) {
         return library_.find_content(std::move(sha256));

@@ -28,8 +28,8 @@ Result<admission::ModelRules> model_rules(const Config& config, const models::Re
     if (!list) {
         return fail(
             Code::config_invalid,
-            "'fetching.list' cannot be used: '" + config.fetching_list + "': " +
-                list.error().message
+            "'fetching.list' cannot be used: '" + config.fetching_list +
+                "': " + list.error().message
         );
     }
     rules.list = std::make_shared<models::Register>(*list, models::AllModels());

@@ -41,9 +41,9 @@ struct MachineReport {
     comfy::SystemStats stats;
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
-    bool merges = false;          // has what merged prompts are made with
-    bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
-    bool fetches_models = false;  // an agent is in front of it that does so
+    bool merges = false;                // has what merged prompts are made with
+    bool is_quarantined = false;        // answers, and gets nothing until a prompt has run there
+    bool fetches_models = false;        // an agent is in front of it that does so
     std::uint64_t disk_free_bytes = 0;  // as that agent told last
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 using Fetched = jobs::ModelHolder::Fetched;
 
-constexpr Millis kLook{500};        // between two looks at what has come
+constexpr Millis kLook{500};  // between two looks at what has come
 constexpr std::chrono::hours kTicketLife{1};
 constexpr int kListsTriesMax = 20;  // until ComfyUI lists a new file
 constexpr int kSilentMax = 20;      // looks in a row that the agent does not answer
@@ -62,7 +62,9 @@ struct Wanted {
                comfy::text_of(shown, "name") == comfy::text_of(wish, "name");
     }
     Error failure(Code code, const std::string& why) const {
-        return Error(code, "the model '" + path() + "' is not to be had: " + why, {{"model", path()}});
+        return Error(
+            code, "the model '" + path() + "' is not to be had: " + why, {{"model", path()}}
+        );
     }
 };
 
@@ -275,7 +277,7 @@ bool ComfyWorker::is_open() const {
 // One that calls us has no address that another worker could use.
 std::optional<std::string> ComfyWorker::content_address(const std::string& sha256) const {
     const bool has_address = config_.url.starts_with("http");
-    if (!has_address || config_.token.empty()) {
+    if (!has_address || config_.token.empty() || !is_up()) {
         return std::nullopt;
     }
     return config_.url +

@@ -94,9 +94,8 @@ public:
     bool is_open() const override;
     std::uint64_t free_bytes() const override { return known_.disk_free_bytes; }
     std::optional<std::string> content_address(const std::string& sha256) const override;
-    Task<Result<>> fetch_models(
-        std::vector<json::object> wishes, std::function<void(Fetched)> told
-    ) override;
+    Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
+        override;
 
     // Whether judge() may know: it is up and has the node pack.
     bool can_judge() const;

@@ -24,7 +24,7 @@ enum class Cause {
     model_missing,
     model_damaged,
     model_unavailable,  // no source gave it
-    interrupted,  // by somebody else on the worker
+    interrupted,        // by somebody else on the worker
     timeout,
     storage,  // of comfyd: the outputs could not be kept
     poison,   // the job took down as many workers as a job may

@@ -63,7 +63,8 @@ public:
     std::optional<Time> deadline(const JobId& id) const;
     void set_secrets(const JobId& id, json::object secrets);
     const json::object* secrets(const JobId& id) const;
-    // The number of the latest thing that was told of it while it waited; what is stored comes after.
+    // The number of the latest thing that was told of it while it waited; what is stored comes
+    // after.
     void set_told(const JobId& id, std::uint64_t sequence);
     std::uint64_t told(const JobId& id) const;
 

@@ -28,7 +28,7 @@ public:
     // Of its disk; 0: not known.
     virtual std::uint64_t free_bytes() const = 0;
 
-    // Where other workers may have a content from it, if it has it; nullopt: nowhere.
+    // Where other workers may have a content from it, if it has it; nullopt: nowhere, or not now.
     virtual std::optional<std::string> content_address(const std::string& sha256) const = 0;
 
     struct Fetched {

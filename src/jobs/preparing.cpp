@@ -10,8 +10,8 @@
 namespace comfyd::jobs {
 namespace {
 
-constexpr Millis kLookPause{50};     // what comes together is looked at together
-constexpr Millis kRetryPause{2'000};  // after a worker that went away
+constexpr Millis kLookPause{50};        // what comes together is looked at together
+constexpr Millis kRetryPause{2'000};    // after a worker that went away
 constexpr double kFetchOverhead_s = 2;  // of being asked, and of reading the lists
 constexpr std::size_t kPeersMax = 3;
 constexpr int kRoundsMax = 3;
@@ -68,8 +68,7 @@ void Preparing::add(const Job& job, const Requirement& requirement) {
     const auto waited = std::max<Millis>(p_.clock.now() - job.created_at, Millis(0));
     const std::uint64_t told =
         next_sequence_block(job.sequence) +
-        static_cast<std::uint64_t>(
-            std::chrono::duration_cast<std::chrono::seconds>(waited).count()
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(waited).count()
         );
     need->jobs[job.id] = {job.tenant, told};
     p_.table.set_told(job.id, told);
@@ -226,8 +225,7 @@ void Preparing::name_peers(const Need& need, Choice& choice) const {
     std::vector<std::pair<const ModelHolder*, std::vector<std::string>>> others;
     for (const auto& worker : p_.fleet.workers()) {
         const ModelHolder* holder = worker->models();
-        if (holder == nullptr || worker == choice.worker || !holder->is_open() ||
-            worker->info().region != own.region) {
+        if (holder == nullptr || worker == choice.worker || worker->info().region != own.region) {
             continue;
         }
         if (auto values = holder->lacking(need.requirement)) {
@@ -263,8 +261,7 @@ Task<> Preparing::fetch(NeedPtr need, Choice choice) {
     );
     const Time begun = p_.clock.now();
     auto fetched = co_await choice.worker->models()->fetch_models(
-        choice.wishes,
-        [this, need](ModelHolder::Fetched told) { tell(*need, told); }
+        choice.wishes, [this, need](ModelHolder::Fetched told) { tell(*need, told); }
     );
     const bool stop = co_await is_cancelled();
     if (const auto busy = busy_.find(worker); busy != busy_.end() && --busy->second == 0) {
@@ -309,8 +306,7 @@ void Preparing::fetch_failed(const NeedPtr& need, const std::string& worker, con
     }
     const auto other = choose(*need);
     const bool may_help = error.code == Code::storage_full || comfyd::info(error.code).retryable;
-    const bool has_other =
-        other && other->worker && !need->failed_on.contains(other->worker->id());
+    const bool has_other = other && other->worker && !need->failed_on.contains(other->worker->id());
     if (is_new && may_help && has_other) {
         return;
     }
@@ -385,12 +381,12 @@ Progress Preparing::shown(const Need& need) {
     if (need.worker.empty()) {
         progress.message += "no worker that could fetch its models is there now";
     } else {
-        progress.message += need.worker + " fetches " + text_of(need.wishes.front(), "name") +
-                            (need.wishes.size() > 1
-                                 ? " and " + std::to_string(need.wishes.size() - 1) + " more"
-                                 : "");
-        progress.message += ", " + shown_bytes(need.fetched.bytes) +
-                            (total > 0 ? " of " + shown_bytes(total) : "");
+        progress.message +=
+            need.worker + " fetches " + text_of(need.wishes.front(), "name") +
+            (need.wishes.size() > 1 ? " and " + std::to_string(need.wishes.size() - 1) + " more"
+                                    : "");
+        progress.message +=
+            ", " + shown_bytes(need.fetched.bytes) + (total > 0 ? " of " + shown_bytes(total) : "");
     }
     return progress;
 }

@@ -73,7 +73,7 @@ private:
         ModelHolder::Fetched fetched{};
         std::set<std::string> failed_on{};  // workers
         Time not_before{};                  // the next try
-        int rounds = 0;  // fetches that ended well, and no worker can run it yet
+        int rounds = 0;                     // fetches that ended well, and no worker can run it yet
     };
     using NeedPtr = std::shared_ptr<Need>;
 

@@ -59,7 +59,9 @@ TEST_P(ModelsContract, ABookKnowsWhatAnotherHasChanged) {
     model.folder = "loras";
     model.name = "ink.safetensors";
     model.last = 1;
-    model.versions = {{.sources = {"https://example.com/ink"}, .bytes = 7, .created_at = clock_.now()}};
+    model.versions = {
+        {.sources = {"https://example.com/ink"}, .bytes = 7, .created_at = clock_.now()}
+    };
     await_value(one.save(model));
     EXPECT_TRUE(other.now()->empty());
     await_value(other.refresh());

@@ -1,7 +1,7 @@
 // All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records,
-// deliveries and endpoints of webhooks, tenants, keys and sessions, the register of models, machines
-// of the fleet. One object implements every port, so that a change and what follows from it are one transaction.
-// Which implementation it is says the URL that it was opened by.
+// deliveries and endpoints of webhooks, tenants, keys and sessions, the register of models,
+// machines of the fleet. One object implements every port, so that a change and what follows from
+// it are one transaction. Which implementation it is says the URL that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it.

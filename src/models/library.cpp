@@ -74,9 +74,7 @@ Result<> Library::check(const ModelWish& wish) const {
 Task<bool> Library::is_there(ModelWish wish) {
     const bool found = co_await pool_.run([this, &wish] {
         std::error_code ignored;
-        return std::filesystem::exists(
-            options_.contents.models / wish.folder / wish.name, ignored
-        );
+        return std::filesystem::exists(options_.contents.models / wish.folder / wish.name, ignored);
     });
     co_return found;
 }
@@ -301,8 +299,7 @@ Task<Result<std::string>> Library::fetch_alone(
         }
     }
     busy_.insert(key);
-    auto fetched =
-        co_await fetch_content(std::move(wish), std::move(target), is_peer, key, flight);
+    auto fetched = co_await fetch_content(std::move(wish), std::move(target), is_peer, key, flight);
     busy_.erase(key);
     content_done_.notify();
     co_return fetched;
@@ -358,11 +355,7 @@ Task<Result<PartFile>> Library::open_part(std::string key) {
 }
 
 Task<Result<std::string>> Library::fetch_content(
-    ModelWish wish,
-    Target target,
-    bool is_peer,
-    std::string key,
-    std::shared_ptr<Flight> flight
+    ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
 ) {
     auto url = net::Url::parse(target.url);
     if (!url) {

@@ -65,10 +65,10 @@ public:
     Task<bool> is_there(ModelWish wish);
     // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
     // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
-    // far its fetch is; it may be nullptr. What has a known hash is asked of `peers` first, addresses
-    // of other agents that may have the content. Whoever gives up waiting does not stop a fetch that
-    // others wait for, too: end() does.
-    // Those of check(), Code::conflict, and those of sources, Fetcher and Contents.
+    // far its fetch is; it may be nullptr. What has a known hash is asked of `peers` first,
+    // addresses of other agents that may have the content. Whoever gives up waiting does not stop a
+    // fetch that others wait for, too: end() does. Those of check(), Code::conflict, and those of
+    // sources, Fetcher and Contents.
     Task<Result<Placed>> place(
         ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers = {}
     );
@@ -92,11 +92,7 @@ private:
         ModelWish wish, Target target, bool is_peer, std::shared_ptr<Flight> flight
     );
     Task<Result<std::string>> fetch_content(
-        ModelWish wish,
-        Target target,
-        bool is_peer,
-        std::string key,
-        std::shared_ptr<Flight> flight
+        ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
     );
     Task<Result<PartFile>> open_part(std::string key);
     Task<Result<>> make_room(std::uint64_t bytes);

@@ -81,8 +81,7 @@ Result<std::vector<RegisteredModel>> read_manager_list(std::string_view text) {
         RegisteredModel model;
         model.folder = path.substr(0, slash);
         model.name = path.substr(slash + 1);
-        auto version =
-            read_version(model.folder, model.name, {{"source", text_of(*entry, "url")}});
+        auto version = read_version(model.folder, model.name, {{"source", text_of(*entry, "url")}});
         if (version && !is_pickle(model.name)) {
             model.last = 1;
             model.versions.push_back(std::move(*version));

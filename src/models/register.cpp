@@ -67,8 +67,8 @@ Result<std::vector<std::string>> read_sources(const json::object& from) {
         return fail(single.error());
     }
     std::vector<std::string> sources = texts_in(from, "sources");
-    const bool is_list = list == nullptr ||
-                         (list->is_array() && list->get_array().size() == sources.size());
+    const bool is_list =
+        list == nullptr || (list->is_array() && list->get_array().size() == sources.size());
     if (!is_list || (list != nullptr && *single) || sources.size() > kSourcesMax) {
         return fail(
             Code::invalid_argument,

@@ -63,8 +63,8 @@ struct WantedModel {
 // The name of a version's file.
 std::string file_name(const std::string& name, int version);
 
-// {"sources" or "source", "sha256", "bytes"}, of a new version of that model. Code::invalid_argument
-// as of read_wish().
+// {"sources" or "source", "sha256", "bytes"}, of a new version of that model.
+// Code::invalid_argument as of read_wish().
 Result<ModelVersion> read_version(
     const std::string& folder, const std::string& name, const json::object& from
 );

@@ -19,9 +19,7 @@ inline constexpr std::size_t kModelsMax = 10'000;
 class RegisterBook {
 public:
     // `store` outlives it.
-    RegisterBook(
-        Executor executor, std::vector<RegisteredModel> configured, RegisterStore& store
-    );
+    RegisterBook(Executor executor, std::vector<RegisteredModel> configured, RegisterStore& store);
     ~RegisterBook();
 
     // As it was read last; never null.

@@ -53,8 +53,7 @@ TEST(Register, ANameMeansTheCurrentVersionAndANumberThatOne) {
         "loras/set/ink@3.safetensors https://example.com/3"
     );
     EXPECT_EQ(
-        found(all, {"loras"}, "a.b@c.safetensors"),
-        "loras/a.b@c.safetensors https://example.com/1"
+        found(all, {"loras"}, "a.b@c.safetensors"), "loras/a.b@c.safetensors https://example.com/1"
     );
     for (const char* odd :
          {"set/ink@4.safetensors",

@@ -42,6 +42,7 @@ protected:
         std::string config = "fleet: {poll_ms: 100}\nworkers:\n";
         for (int i = 0; i < agents; ++i) {
             AgentOptions options;
+            options.double_arguments = double_arguments_;
             options.environment = {
                 {"COMFYD_MODELS_TRUSTED", server_.host()},
                 {"HF_ENDPOINT", server_.url()},
@@ -63,8 +64,9 @@ protected:
         std::size_t count = 0;
         const json::value workers = gateway_->http().get("/api/v1/workers").json();
         const json::array* list =
-            workers.is_object() ? json::find_array(workers.get_object(), "workers").value_or(nullptr)
-                                : nullptr;
+            workers.is_object()
+                ? json::find_array(workers.get_object(), "workers").value_or(nullptr)
+                : nullptr;
         for (const json::value& worker : list == nullptr ? json::array() : *list) {
             count += json::serialize(worker).find("\"idle\"") != std::string::npos ? 1 : 0;
         }
@@ -101,6 +103,7 @@ protected:
         );
     }
 
+    std::string double_arguments_;
     support::TempDir folder_;
     ModelServer server_;
     std::string file_ = safetensors_file(kSize);
@@ -115,9 +118,7 @@ TEST_F(RegisteredModels, AJobWaitsUntilAWorkerHasFetchedItsModel) {
     EXPECT_EQ(unknown.status, 422) << unknown.body;
     server_.serve("/new", {.bytes = file_, .stall_after = 1'000'000});
     register_model(
-        "new.safetensors",
-        "/new",
-        {{"sha256", to_hex(sha256(file_))}, {"bytes", file_.size()}}
+        "new.safetensors", "/new", {{"sha256", to_hex(sha256(file_))}, {"bytes", file_.size()}}
     );
     const std::string id = gateway_->submit(workflow_with("new.safetensors"));
     const std::string other = gateway_->submit(support::text_to_image("needs no new model"));
@@ -156,9 +157,11 @@ TEST_F(RegisteredModels, WhatIsNotToBeHadFailsTheJobWithItsCause) {
         const std::string shown = json::serialize(job);
         EXPECT_THAT(shown, HasSubstr(std::string("checkpoints/") + name)) << gateway_->log();
         EXPECT_FALSE(fs::exists(path_of(0, name)));
-        const std::string told =
-            gateway_->http().get("/api/v1/dead-letters?cause=" + std::string(cause)).body;
-        static_cast<void>(told);
+        const std::string id(job.at("id").as_string());
+        EXPECT_THAT(
+            gateway_->http().get("/api/v2/dead-letters/" + id).body,
+            HasSubstr("\"cause\":\"" + std::string(cause) + "\"")
+        );
     }
     expect_succeeded(gateway_->submit(support::text_to_image("others go on")));
 }
@@ -172,7 +175,8 @@ TEST_F(RegisteredModels, ANameMeansTheVersionThatIsCurrentWhenTheJobIsAccepted) 
     expect_succeeded(gateway_->submit(workflow_with("ink.safetensors")));
     register_model("ink.safetensors", "/two");
     const std::string waiting = gateway_->submit(workflow_with("ink.safetensors", "the second"));
-    const Reply back = gateway_->http().post_json("/v2/models/checkpoints/ink.safetensors/rollback", {});
+    const Reply back =
+        gateway_->http().post_json("/v2/models/checkpoints/ink.safetensors/rollback", {});
     EXPECT_EQ(back.status, 200) << back.body;
     EXPECT_EQ(back.json_at("/current"), 1);
     expect_succeeded(gateway_->submit(workflow_with("ink.safetensors", "the first again")));
@@ -276,6 +280,85 @@ TEST_F(RegisteredModels, AnOperatorsListIsAskedLast) {
     start(1, "fetching: {list: '" + list + "'}\n");
     expect_succeeded(gateway_->submit(workflow_with("listed.safetensors")));
     EXPECT_EQ(fetches("/list"), 1U);
+}
+
+TEST_F(RegisteredModels, ManyAgentsHaveOneFileAndItsSourceSendsItOnce) {
+    constexpr std::size_t kAgents = 4;
+    start(kAgents);
+    server_.serve("/one", {.bytes = file_});
+    register_model(
+        "one.safetensors", "/one", {{"sha256", to_hex(sha256(file_))}, {"bytes", file_.size()}}
+    );
+    std::set<std::string> drained;
+    for (std::size_t i = 0; i < kAgents; ++i) {
+        const std::string id =
+            gateway_->submit(workflow_with("one.safetensors", "picture " + std::to_string(i)));
+        expect_succeeded(id);
+        for (std::size_t at = 0; at < kAgents; ++at) {
+            const std::string worker = "w" + std::to_string(at);
+            if (fs::exists(path_of(at, "one.safetensors")) && drained.insert(worker).second) {
+                EXPECT_EQ(read_file(path_of(at, "one.safetensors")), file_);
+                const std::string path = "/admin/v1/workers/" + worker + "/drain";
+                EXPECT_EQ(gateway_->http().post_json(path, {}).status, 200);
+            }
+        }
+        EXPECT_EQ(drained.size(), i + 1);
+    }
+    EXPECT_EQ(fetches("/one"), 1U);
+    // What an agent gives away it gives to those with a ticket alone.
+    const std::string content = "/worker/v1/contents/" + to_hex(sha256(file_));
+    support::Http stranger(agents_[0]->url());
+    EXPECT_EQ(stranger.get(content).status, 401);
+    EXPECT_EQ(
+        stranger.get(content + "?until=99999999999&ticket=" + std::string(64, 'a')).status, 401
+    );
+    EXPECT_THAT(gateway_->log() + agents_[1]->log(), Not(HasSubstr(support::kAgentToken)));
+}
+
+TEST_F(RegisteredModels, AFreeWorkerFetchesWhatABusyOneHas) {
+    double_arguments_ = "--delay-ms 4000";
+    start(2);
+    server_.serve("/hot", {.bytes = file_});
+    register_model("hot.safetensors", "/hot", {{"bytes", file_.size()}});
+    expect_succeeded(gateway_->submit(workflow_with("hot.safetensors")));
+    const bool is_first = fs::exists(path_of(0, "hot.safetensors"));
+    const std::size_t other = is_first ? 1 : 0;
+    // Each runs for as long as the first, and several fetches would fit into their wait.
+    std::vector<std::string> ids;
+    for (int i = 0; i < 4; ++i) {
+        ids.push_back(gateway_->submit(workflow_with("hot.safetensors", "slow " + std::to_string(i))
+        ));
+    }
+    EXPECT_TRUE(wait_until([&] { return fs::exists(path_of(other, "hot.safetensors")); }))
+        << gateway_->log();
+    for (const std::string& id : ids) {
+        expect_succeeded(id);
+    }
+}
+
+TEST_F(RegisteredModels, AFileOfAnotherKindIsFoundBeforeItRuns) {
+    start(1);
+    server_.serve(
+        "/lora", {.bytes = safetensors_file(1'000, "lora_unet_down_blocks_0.lora_down.weight")}
+    );
+    register_model("not-a-checkpoint.safetensors", "/lora");
+    const json::value job =
+        finished(gateway_->submit(workflow_with("not-a-checkpoint.safetensors")));
+    EXPECT_EQ(Comfyd::status_of(job), "failed");
+    EXPECT_THAT(json::serialize(job), HasSubstr("the file is a lora"));
+    EXPECT_FALSE(fs::exists(path_of(0, "not-a-checkpoint.safetensors")));
+}
+
+TEST_F(RegisteredModels, AWaitingJobIsCancelledLikeAnyOther) {
+    start(1);
+    server_.serve("/slow", {.bytes = file_, .stall_after = 1'000});
+    register_model("slow.safetensors", "/slow");
+    const std::string id = gateway_->submit(workflow_with("slow.safetensors"));
+    ASSERT_TRUE(wait_until([&] { return fetches("/slow") > 0; }));
+    const Reply cancelled = gateway_->http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+    EXPECT_LT(cancelled.status, 300) << cancelled.body;
+    EXPECT_TRUE(gateway_->wait_status(id, "canceled"));
+    EXPECT_EQ(gateway_->stop(), 0) << "it ends though a fetch is under way";
 }
 
 TEST_F(RegisteredModels, TenantsReadTheRegisterAndOperatorsChangeIt) {

@@ -41,8 +41,7 @@ public:
                 "port = words[words.index('--port') + 1]\n"
                 "os.execv('" COMFY_DOUBLE
                 "', ['comfy-double', '--listen', '127.0.0.1:' + port, '--models', '" +
-                comfyui() + "/models'] + '" +
-                options_.double_arguments + "'.split())\n"
+                comfyui() + "/models'] + '" + options_.double_arguments + "'.split())\n"
         );
         start();
     }

@@ -78,7 +78,8 @@ std::string print_model(const json::object& model) {
         const auto bytes = integer_of(version, "bytes");
         const std::string hash = text_of(version, "sha256");
         out += (number == current ? "* " : "  ") + std::to_string(number) + "  " +
-               text_of(version, "file") + (bytes > 0 ? "  " + std::to_string(bytes) + " bytes" : "") +
+               text_of(version, "file") +
+               (bytes > 0 ? "  " + std::to_string(bytes) + " bytes" : "") +
                (hash.empty() ? "" : "  " + hash.substr(0, 12));
         for (const json::value& source : list_of(version, "sources")) {
             out += source.is_string() ? "  " + std::string(source.get_string()) : "";

@@ -18,10 +18,10 @@ struct ModelsFlags {
     std::vector<std::string> sources{};
     std::string sha256{};
     long long bytes = 0;
-    int version = 0;         // use, remove
+    int version = 0;           // use, remove
     bool not_current = false;  // add
-    std::string url{};       // empty: COMFYD_URL, or this machine
-    std::string key{};       // empty: COMFYD_KEY
+    std::string url{};         // empty: COMFYD_URL, or this machine
+    std::string key{};         // empty: COMFYD_KEY
     bool json = false;
 };
 

@@ -322,9 +322,8 @@ private:
         registered.last = 1;
         registered.versions.push_back(std::move(*version));
         const std::string path = registered.path();
-        if (std::ranges::count(
-                config_.registered_models, path, &models::RegisteredModel::path
-            ) > 0) {
+        if (std::ranges::count(config_.registered_models, path, &models::RegisteredModel::path) >
+            0) {
             return invalid("the model '" + path + "' is there twice");
         }
         config_.registered_models.push_back(std::move(registered));

@@ -90,9 +90,9 @@ std::vector<ModelUse> find_model_uses(const json::object& workflow, const Prompt
                 continue;
             }
             definition = definition == nullptr ? classes.find(class_type) : definition;
-            const InputDefinition* known =
-                definition == nullptr ? nullptr
-                                      : definition->find_input(name, inputs->get_object());
+            const InputDefinition* known = definition == nullptr
+                                               ? nullptr
+                                               : definition->find_input(name, inputs->get_object());
             if (known == nullptr || known->choices == nullptr || known->takes_upload() ||
                 uses.size() == kUsesMax) {
                 continue;

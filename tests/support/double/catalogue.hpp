@@ -20,7 +20,8 @@ public:
         const std::vector<std::string>& models, std::string_view nodes_json, bool batch_pack = false
     );
 
-    // The lists of checkpoints and LoRAs are those from the start and what lies in these folders now.
+    // The lists of checkpoints and LoRAs are those from the start and what lies in these folders
+    // now.
     void look_at_models(const std::string& folder);
 
     const json::object* find(std::string_view name) const;

@@ -214,8 +214,7 @@ Task<> remove(Call& call, const ModelServices& services) {
     auto found = co_await find(call, services);
     if (found && found->revision == 0) {
         found = fail(
-            Code::conflict,
-            "the model is set in the configuration of the server; remove it there"
+            Code::conflict, "the model is set in the configuration of the server; remove it there"
         );
     }
     if (!found) {
@@ -256,9 +255,8 @@ Task<> put_current(Call& call, const ModelServices& services) {
     auto version = members ? json::find_int(*members, "version")
                            : Result<std::optional<std::int64_t>>(fail(members.error()));
     if (version && !*version) {
-        version = fail(
-            Code::invalid_argument, "'version' is the number of one", {{"field", "version"}}
-        );
+        version =
+            fail(Code::invalid_argument, "'version' is the number of one", {{"field", "version"}});
     }
     if (!version) {
         co_await send(call, encode_error(version.error()));
@@ -300,9 +298,8 @@ Task<> remove_version(Call& call, const ModelServices& services) {
     if (found && (!is_number || found->find(number) == nullptr)) {
         found = fail(Code::not_found, "the model has no such version");
     } else if (found && found->current == number) {
-        found = fail(
-            Code::conflict, "this version is the current one; make another one current first"
-        );
+        found =
+            fail(Code::conflict, "this version is the current one; make another one current first");
     }
     if (!found) {
         co_await send(call, encode_error(found.error()));
@@ -339,7 +336,11 @@ void add_models(Router& router, const ModelServices& services) {
     constexpr const char* kOne = "/v2/models/{folder}/{name}";
     constexpr const char* kCurrent = "/v2/models/{folder}/{name}/current";
     using net::Method;
-    add(Method::get, "/v2/models", list, Access::jobs_read, fleet_operation("listModels", "models", R"json({
+    add(Method::get,
+        "/v2/models",
+        list,
+        Access::jobs_read,
+        fleet_operation("listModels", "models", R"json({
         "summary": "The models that are registered",
         "parameters": [
             {"name": "folder", "in": "query", "description": "Only those of this folder of ComfyUI's models.", "schema": {"type": "string"}},
@@ -366,16 +367,28 @@ void add_models(Router& router, const ModelServices& services) {
         "description": "Files on workers stay; jobs that were accepted go on.",
         "responses": {"204": {"description": "It is forgotten."}, "404": ["There is none."], "409": ["It is set in the configuration."]}
     })json"));
-    add(Method::put, kCurrent, put_current, Access::admin, fleet_operation("setCurrentModel", "models", R"json({
+    add(Method::put,
+        kCurrent,
+        put_current,
+        Access::admin,
+        fleet_operation("setCurrentModel", "models", R"json({
         "summary": "Say which version the name alone means",
         "requestBody": "ModelCurrentRequest",
         "responses": {"200": ["The model.", "Model"], "404": ["There is no such model or version."], "409": ["It is set in the configuration, or somebody else changed it meanwhile."]}
     })json"));
-    add(Method::post, "/v2/models/{folder}/{name}/rollback", roll_back, Access::admin, fleet_operation("rollBackModel", "models", R"json({
+    add(Method::post,
+        "/v2/models/{folder}/{name}/rollback",
+        roll_back,
+        Access::admin,
+        fleet_operation("rollBackModel", "models", R"json({
         "summary": "Make the version before the current one current",
         "responses": {"200": ["The model.", "Model"], "404": ["There is none."], "409": ["There is no version before it."]}
     })json"));
-    add(Method::del, "/v2/models/{folder}/{name}/versions/{version}", remove_version, Access::admin, fleet_operation("deleteModelVersion", "models", R"json({
+    add(Method::del,
+        "/v2/models/{folder}/{name}/versions/{version}",
+        remove_version,
+        Access::admin,
+        fleet_operation("deleteModelVersion", "models", R"json({
         "summary": "Forget a version that is not the current one",
         "responses": {"200": ["The model without it.", "Model"], "404": ["There is no such version."], "409": ["It is the current one."]}
     })json"));

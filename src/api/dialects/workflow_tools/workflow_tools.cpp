@@ -29,7 +29,7 @@ struct Wish {
     bool converted = false;  // from the editor's format
     MachineWish machine{};
     admission::NamedFiles files{};
-    std::vector<workflow::MissingFile> coming{};  // models that workers would fetch
+    std::vector<workflow::MissingFile> coming{};             // models that workers would fetch
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
 
