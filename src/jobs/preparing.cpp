@@ -43,7 +43,7 @@ Error not_listed(const std::string& worker, const json::object& wish) {
 
 std::string shown_bytes(std::uint64_t bytes) {
     constexpr std::uint64_t kMB = 1'000'000;
-    return std::to_string((bytes + kMB - 1) / kMB) + " MB";
+    return std::to_string((bytes + kMB / 2) / kMB) + " MB";
 }
 
 }  // namespace

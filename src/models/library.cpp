@@ -241,6 +241,10 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
         if (fetched || stop || fetched.error().code == Code::storage_full) {
             co_return fetched;
         }
+        log::info(
+            "another agent did not give a model",
+            {{"source", shown_source(peer)}, {"reason", fetched.error().message}}
+        );
     }
     const auto source = parse_source(wish.source);
     if (!source) {
