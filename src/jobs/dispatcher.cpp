@@ -71,6 +71,10 @@ Dispatcher::Dispatcher(
           [this](const JobId& id) { return scheduler_.expected_wait(id, clock_.now()); },
       }) {
     changes_.on_committed([this](const Change& change) { committed(change); });
+    whereabouts_.on_waiting([this](const Job& job, const Requirement& needed) {
+        preparing_.add(job, needed);
+    });
+    whereabouts_.on_ready([this] { preparing_.look(); });
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });
     dues_.on_queued([this] { pump(); });
@@ -167,7 +171,6 @@ Task<Result<>> Dispatcher::recover() {
             } else {
                 ++queued;
                 whereabouts_.put_back(job, known_profile(entry.profile, entry.requirement));
-                preparing_.add(job, entry.requirement);
             }
             if (!entry.secrets.empty() && table_.contains(*after)) {
                 table_.set_secrets(*after, std::move(entry.secrets));
@@ -224,9 +227,7 @@ void Dispatcher::take_in(
     const Job& job, scheduler::ProfilePtr profile, std::uint64_t content, events::Arrived::How how
 ) {
     publisher_.tell_arrival(job, how);
-    const scheduler::ProfilePtr known = profile;
     whereabouts_.put_back(job, std::move(profile), content);
-    preparing_.add(job, known->requirement);
 }
 
 bool Dispatcher::knows(const JobId& id) const {

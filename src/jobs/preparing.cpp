@@ -53,6 +53,9 @@ void Preparing::add(const Job& job, const Requirement& requirement) {
     if (list == nullptr || !list->is_array() || is_terminal(job.state)) {
         return;
     }
+    if (by_job_.contains(job.id)) {
+        return;  // it comes back from an attempt
+    }
     NeedPtr& need = needs_[requirement.encoded() + '\n' + json::serialize(*list)];
     if (!need) {
         need = std::make_shared<Need>();
@@ -142,7 +145,7 @@ void Preparing::serve(const NeedPtr& need) {
         need->rounds = 0;
     }
     if (choice && choice->is_spare && !is_worth_it(*need, choice->bytes)) {
-        need->not_before = p_.clock.now() + kRetryPause;
+        need->not_before = p_.clock.now() + kRetryPause;  // asked again when something changes
         return;
     }
     if (choice && choice->worker) {
@@ -359,7 +362,8 @@ void Preparing::tell(Need& need, ModelHolder::Fetched fetched) {
         Job job;
         job.id = id;
         job.tenant = waiting.tenant;
-        if (!p_.table.is<Ready>(id) || !p_.hub.wants_progress(job)) {
+        // A change that is under way has its number already: nothing with a higher one comes first.
+        if (!p_.table.is<Ready>(id) || p_.changes.is_held(id) || !p_.hub.wants_progress(job)) {
             continue;
         }
         p_.table.set_told(id, ++waiting.told);

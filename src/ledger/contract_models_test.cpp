@@ -69,6 +69,7 @@ TEST_P(ModelsContract, ABookKnowsWhatAnotherHasChanged) {
     ASSERT_NE(found, nullptr);
     EXPECT_EQ(found->versions, model.versions);
     EXPECT_EQ(found->revision, 1U);
+    model.versions[0].bytes = 8;
     EXPECT_EQ(await_code(other.save(model)), Code::conflict) << "it is of before the first";
     models::RegisteredModel next = *found;
     next.current = 1;
