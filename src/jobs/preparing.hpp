@@ -52,7 +52,7 @@ public:
     void add(const Job& job, const Requirement& requirement);
     // It has ended.
     void remove(const JobId& id);
-    // Workers have changed. Cheap where nothing is needed.
+    // Workers have changed, or something waits. Cheap where nothing is needed.
     void look();
     // Of a job that waits for files; nullopt: it does not.
     std::optional<Progress> progress(const JobId& id) const;
