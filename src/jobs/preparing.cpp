@@ -156,22 +156,22 @@ void Preparing::serve(const NeedPtr& need) {
     }
 }
 
+// Files of one name may lie in several folders: whoever lacks one is asked for all of them.
 std::vector<json::object> Preparing::lacking_of(
     const Need& need, const std::vector<std::string>& values
 ) {
     std::vector<json::object> wishes;
-    for (const std::string& value : values) {
-        const auto known = std::ranges::find_if(need.wishes, [&value](const json::object& wish) {
-            return text_of(wish, "name") == value;
-        });
-        if (known == need.wishes.end()) {
-            return {};  // a file that nobody knows where to have from
-        }
-        if (std::ranges::find(wishes, *known) == wishes.end()) {
-            wishes.push_back(*known);
+    const std::set<std::string> lacking(values.begin(), values.end());
+    std::set<std::string> known;
+    for (const json::object& wish : need.wishes) {
+        const std::string name = text_of(wish, "name");
+        if (lacking.contains(name)) {
+            known.insert(name);
+            wishes.push_back(wish);
         }
     }
-    return wishes;
+    // Else it lacks a file that nobody knows where to have from.
+    return known == lacking ? wishes : std::vector<json::object>();
 }
 
 // The one that has the least to fetch; of these one that is free, then one that fetches nothing.
