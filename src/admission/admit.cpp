@@ -1,6 +1,8 @@
 #include "admission/admit.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "admission/asset_check.hpp"
@@ -8,6 +10,7 @@
 #include "admission/form.hpp"
 #include "admission/inputs.hpp"
 #include "admission/judge.hpp"
+#include "admission/models.hpp"
 #include "admission/named_files.hpp"
 #include "admission/own_checks.hpp"
 #include "admission/profile.hpp"
@@ -16,6 +19,7 @@
 #include "admission/workflow_file.hpp"
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
+#include "jobs/preparing.hpp"
 #include "workflow/parameters/parameters.hpp"
 #include "workflow/rules/autofix.hpp"
 
@@ -114,19 +118,41 @@ private:
             if (!form) {
                 co_return refuse(std::move(form.error()));
             }
-            if (form->editor_format) {
-                keep_given(std::move(*form->editor_format));
-            }
             graph_ = std::move(form->graph);
             bound_ = std::move(form->bound);
+            editor_format_ = std::move(form->editor_format);
+        }
+        find_models();
+        if (editor_format_) {
+            keep_given(std::move(*editor_format_));
+        }
+        if (!wanted_.changes.empty()) {
+            keep_given();
+            wanted_.apply(graph_);
         }
         put_right();
         co_return Decision<void>();
     }
 
+    // An alias means the version that is current now.
+    void find_models() {
+        wanted_ = find_wanted_models(
+            desk_.rules.models, graph_, editor_format_ ? &*editor_format_ : nullptr, *catalogue_
+        );
+        if (!wanted_.models.empty()) {
+            json::array models;
+            for (const models::WantedModel& model : wanted_.models) {
+                models.emplace_back(model.to_json());
+            }
+            spec_.dialect_data[jobs::kModelsMember] = std::move(models);
+        }
+    }
+
     // Depends on what the workers have.
     void put_right() {
-        if (!submission_.auto_fix || !catalogue_->knows_workers()) {
+        // What no worker has yet is no slip.
+        const bool may_fix = submission_.auto_fix && wanted_.coming.empty();
+        if (!may_fix || !catalogue_->knows_workers()) {
             return;
         }
         keep_given();
@@ -160,6 +186,7 @@ private:
         if (!files) {
             co_return refuse(std::move(files.error()));
         }
+        std::ranges::move(wanted_.coming, std::back_inserter(files->missing));
         auto verdict = judge_nodes(graph_, catalogue_, submission_, files->missing);
         if (!verdict) {
             co_return tl::unexpected(std::move(verdict.error()));
@@ -178,7 +205,7 @@ private:
             keep_given();
             place_own_files(graph_, files->own);
         }
-        auto requirement = judge_need(graph_, *catalogue_, spec_.requirement.machine());
+        auto requirement = judge_need(graph_, *catalogue_, spec_.requirement.machine(), wanted_);
         if (!requirement) {
             co_return tl::unexpected(std::move(requirement.error()));
         }
@@ -297,6 +324,8 @@ private:
     json::object graph_;  // what will run
     json::object given_;  // what was sent, where that is something else
     workflow::Bound bound_;
+    std::optional<json::object> editor_format_;  // that the graph was made of
+    WantedModels wanted_;
     workflow::PromptVerdict verdict_;
     ReuseKey reuse_;
     Admitted admitted_;

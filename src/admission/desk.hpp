@@ -12,6 +12,7 @@
 
 #include "admission/file_names.hpp"
 #include "admission/keeping.hpp"
+#include "admission/models.hpp"
 #include "admission/tenant_rules.hpp"
 #include "assets/intake.hpp"
 #include "assets/store.hpp"
@@ -36,6 +37,7 @@ struct Rules {
     std::vector<std::string> reuse_never_nodes{};  // as in workflow::ReuseOptions
     std::string reuse_generation{};                // likewise
     KeepingRules keeping{};                        // of outputs
+    ModelRules models{};
 
     // At most as long as the rules themselves.
     std::shared_ptr<const workflow::SecurityPolicy> security_of(const std::string& tenant) const {

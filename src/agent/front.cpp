@@ -2,18 +2,21 @@
 
 #include <utility>
 
+#include "agent/content_ticket.hpp"
 #include "agent/sync_prompt.hpp"
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "comfy/client.hpp"
 #include "comfy/prompt_sync.hpp"
 #include "net/host_rules.hpp"
+#include "net/static_files.hpp"
 
 namespace comfyd::agent {
 namespace {
 
 namespace shapes = comfy::prompt_sync;
 
+constexpr std::string_view kContents = kContentsPath;
 constexpr int kBusyRetrySeconds = 1;
 constexpr std::uint64_t kWishBytesMax = 64 * 1024;
 constexpr std::string_view kRetryAfter = "retry_after";
@@ -59,6 +62,20 @@ bool is_foreign_page(const net::Request& request) {
     return !net::HostRules::loopback().allows(request.headers.get("Host")) ||
            request.headers.get("Sec-Fetch-Site") == "cross-site" ||
            (!origin.empty() && from != request.headers.get("Host"));
+}
+
+// Addresses of other agents; more than a few are of no use.
+std::vector<std::string> take_peers(json::object& from) {
+    constexpr std::size_t kPeersMax = 4;
+    std::vector<std::string> peers;
+    const json::array* list = json::find_array(from, "peers").value_or(nullptr);
+    for (const json::value& one : list == nullptr ? json::array() : *list) {
+        if (one.is_string() && peers.size() < kPeersMax) {
+            peers.emplace_back(one.get_string());
+        }
+    }
+    from.erase("peers");
+    return peers;
 }
 
 std::string query_value(const net::Request& request, std::string_view name) {
@@ -115,6 +132,11 @@ Task<> Front::handle(net::Exchange& exchange) {
         response.headers.set("Access-Control-Allow-Headers", "Authorization, Content-Type");
     } else if (request.path == "/healthz") {
         response = json_answer(200, {{"status", "ok"}});
+    } else if (is_content(request) && may_have_content(request)) {
+        exchange.trust_peer();
+        const Place place(requests_);
+        co_await send_content(exchange);
+        co_return;
     } else if (auto admitted = admit(request); !admitted) {
         response = refuse(std::move(admitted.error()));
         if (response.status == 401) {
@@ -242,15 +264,57 @@ Task<net::Response> Front::models(net::Exchange& exchange) {
     if (!body) {
         co_return refuse(std::move(body.error()));
     }
-    const auto document = json::parse_object(*body);
+    auto document = json::parse_object(*body);
+    std::vector<std::string> peers = document ? take_peers(*document) : std::vector<std::string>();
     auto wish =
         document ? models::read_wish(*document) : Result<models::ModelWish>(fail(document.error()));
-    auto shown = wish ? models->ask(std::move(*wish)) : Result<json::object>(fail(wish.error()));
+    if (!wish) {
+        co_return refuse(std::move(wish.error()));
+    }
+    auto shown = co_await models->ask(std::move(*wish), std::move(peers));
     if (!shown) {
         co_return refuse(std::move(shown.error()));
     }
     const bool is_ready = *json::find(*shown, "state") == "ready";
     co_return json_answer(is_ready ? 200 : 202, *shown);
+}
+
+// With a ticket that the gateway made for it, which is good for this content alone: another agent
+// gets no token of this one.
+bool Front::may_have_content(const net::Request& request) const {
+    const std::string sha256 = request.path.substr(kContents.size());
+    const bool is_ticket_good = is_good_ticket(
+        options_.token,
+        sha256,
+        query_value(request, "until"),
+        query_value(request, "ticket"),
+        p_.clock.now()
+    );
+    return requests_ < options_.requests_max &&
+           (options_.token.empty() ? admit(request).has_value() : is_ticket_good);
+}
+
+bool Front::is_content(const net::Request& request) {
+    return request.method == net::Method::get && request.path.starts_with(kContents);
+}
+
+Task<> Front::send_content(net::Exchange& exchange) {
+    Models* models = p_.status.models();
+    const std::string sha256 = exchange.request().path.substr(kContents.size());
+    std::optional<std::filesystem::path> found;
+    if (models != nullptr) {
+        found = co_await models->find_content(sha256);
+    }
+    if (!found) {
+        net::Response response = refuse(Error(Code::not_found, "this content is not here"));
+        co_await send(exchange, std::move(response));
+        co_return;
+    }
+    net::Response head;
+    head.headers.set("Content-Type", "application/octet-stream");
+    head.headers.set("ETag", "\"" + sha256 + "\"");
+    auto sent = co_await net::send_disk_file(exchange, std::move(head), std::move(*found));
+    static_cast<void>(sent);  // a client that is gone needs no answer
 }
 
 Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {

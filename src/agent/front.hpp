@@ -62,6 +62,9 @@ private:
     Task<net::Response> health();
     Task<net::Response> prompt_sync(net::Exchange& exchange);
     Task<net::Response> models(net::Exchange& exchange);
+    static bool is_content(const net::Request& request);
+    bool may_have_content(const net::Request& request) const;
+    Task<> send_content(net::Exchange& exchange);
     Result<> admit(const net::Request& request) const;
     net::Response refuse(Error error) const;
     Task<> send(net::Exchange& exchange, net::Response response) const;

@@ -97,10 +97,11 @@ Task<> Models::keep(ItemPtr item) {
 
 // Whether another try may help.
 Task<bool> Models::try_once(ItemPtr item) {
-    auto placed = co_await library_.place(item->wish, item->seen);
+    auto placed = co_await library_.place(item->wish, item->seen, item->peers);
     if (!placed) {
         const Error& error = placed.error();
         item->error = error.message;
+        item->code = error.code;
         if (error.code != Code::cancelled) {
             log::warning(
                 "a model is not to be had",
@@ -147,32 +148,52 @@ Task<> Models::end() {
     co_await library_.end();
 }
 
-Result<json::object> Models::ask(models::ModelWish wish) {
+Task<Result<json::object>> Models::ask(models::ModelWish wish, std::vector<std::string> peers) {
     if (auto allowed = library_.check(wish); !allowed) {
-        return fail(std::move(allowed.error()));
+        co_return fail(std::move(allowed.error()));
     }
+    const bool is_there = co_await library_.is_there(wish);
     const auto found = items_.find(wish.path());
     if (found == items_.end()) {
         if (items_.size() >= models::kWishesMax) {
-            return fail(Code::queue_full, "this worker has been asked for too many models");
+            forget_one();
+        }
+        if (items_.size() >= models::kWishesMax) {
+            co_return fail(Code::queue_full, "this worker has been asked for too many models");
         }
         const auto item = std::make_shared<Item>();
         item->wish = std::move(wish);
+        item->peers = std::move(peers);
         items_[item->wish.path()] = item;
         begin(item);
-        return to_json(*item);
+        co_return to_json(*item);
     }
     Item& item = *found->second;
     wish.required = item.wish.required;
     const bool is_same = item.wish == wish;
     if (item.state == State::fetching && !is_same) {
-        return fail(Code::conflict, "'" + wish.path() + "' is being fetched from somewhere else");
+        co_return fail(
+            Code::conflict, "'" + wish.path() + "' is being fetched from somewhere else"
+        );
     }
-    if (item.state == State::failed || !is_same) {
+    const bool is_gone = item.state == State::ready && !is_there;
+    if (item.state == State::failed || is_gone || !is_same) {
         item.wish = std::move(wish);
+        item.peers = std::move(peers);
         begin(found->second);
     }
-    return to_json(item);
+    co_return to_json(item);
+}
+
+// What somebody asked for once, and which is there or will not come.
+void Models::forget_one() {
+    const auto done = std::ranges::find_if(items_, [](const auto& entry) {
+        const Item& item = *entry.second;
+        return !item.is_awaited && (item.state == State::ready || item.state == State::failed);
+    });
+    if (done != items_.end()) {
+        items_.erase(done);
+    }
 }
 
 bool Models::is_failed() const {
@@ -229,6 +250,7 @@ json::object Models::to_json(const Item& item) {
     shown["total"] = total ? json::value(*total) : json::value(nullptr);
     if (!item.error.empty()) {
         shown["error"] = item.error;
+        shown["code"] = to_string(item.code);
     }
     return shown;
 }

@@ -47,15 +47,19 @@ public:
     // Ends all fetches; what has come stays.
     Task<> end();
 
-    // One more, or one that failed again. Code::conflict: another one is being fetched under that
-    // name; Code::queue_full. Returns how it is now.
-    Result<json::object> ask(models::ModelWish wish);
+    // One more, or one that failed again or is there no more. Code::conflict: another one is being
+    // fetched under that name; Code::queue_full. Returns how it is now. `peers`: where other agents
+    // may have the content.
+    Task<Result<json::object>> ask(models::ModelWish wish, std::vector<std::string> peers);
+    Task<std::optional<std::filesystem::path>> find_content(std::string sha256) {
+        return library_.find_content(std::move(sha256));
+    }
 
     // Whether ComfyUI is waited for, and why, for a person. Failed: it will not come by itself.
     bool is_missing() const { return missing_ > 0; }
     bool is_failed() const;
     std::string reason() const;
-    // {"models":[{"folder","name","source","state","bytes","total","sha256","error",…}]}
+    // {"models":[{"folder","name","source","state","bytes","total","sha256","error","code",…}]}
     json::object to_json() const;
     // {"wanted","ready","failed","bytes","total"}
     json::object summary() const;
@@ -67,7 +71,9 @@ private:
         bool is_awaited = false;  // ComfyUI does not start without it
         std::shared_ptr<models::FetchProgress> seen = std::make_shared<models::FetchProgress>();
         models::Placed placed{};
+        std::vector<std::string> peers{};
         std::string error{};
+        Code code = Code::internal;  // of the error
     };
     using ItemPtr = std::shared_ptr<Item>;
 
@@ -76,6 +82,7 @@ private:
     Task<bool> try_once(ItemPtr item);
     Task<> tell_progress();
     void count_missing();
+    void forget_one();
     static json::object to_json(const Item& item);
 
     ModelsOptions options_;

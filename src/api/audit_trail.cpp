@@ -10,6 +10,7 @@ namespace comfyd::api {
 namespace {
 
 constexpr std::string_view kAdmin = "/admin/v1/";
+constexpr std::string_view kModels = "/v2/models";
 
 bool changes(const Route& route) {
     return route.method != net::Method::get && route.method != net::Method::head &&
@@ -22,6 +23,9 @@ std::string_view subject_of(const Route& route) {
         std::string_view word = std::string_view(route.pattern).substr(kAdmin.size());
         word = word.substr(0, word.find('/'));
         return word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
+    }
+    if (route.pattern.starts_with(kModels)) {
+        return "model";
     }
     switch (route.access) {
         case Access::jobs:

@@ -23,6 +23,7 @@ TEST(AuditActions, SayWhatARequestDoes) {
     EXPECT_EQ(action(del, "/admin/v1/keys/{id}", Access::admin), "key.delete");
     EXPECT_EQ(action(patch, "/admin/v1/tenants/{name}", Access::admin), "tenant.change");
     EXPECT_EQ(action(post, "/admin/v1/workers/{id}/drain", Access::admin), "worker.drain");
+    EXPECT_EQ(action(post, "/v2/models/{folder}/{name}/rollback", Access::admin), "model.rollback");
     EXPECT_EQ(action(post, "/free", Access::admin), "worker.free");
     EXPECT_EQ(action(post, "/api/free", Access::admin), "worker.free");
     EXPECT_EQ(action(post, "/api/v2/jobs", Access::jobs), "job.create");

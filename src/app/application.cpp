@@ -16,6 +16,7 @@
 #include "api/dialects/fleet/fleet.hpp"
 #include "api/dialects/guards.hpp"
 #include "api/dialects/identity/identity.hpp"
+#include "api/dialects/models/models.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
@@ -37,6 +38,7 @@
 #include "app/limiting.hpp"
 #include "app/mail_content.hpp"
 #include "app/media_process.hpp"
+#include "app/model_rules.hpp"
 #include "app/notifications.hpp"
 #include "app/own_addresses.hpp"
 #include "app/pictures.hpp"
@@ -214,6 +216,7 @@ public:
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(notifier_executor(), endpoints_->stop());
         wait_for(notifier_executor(), identities_->stop());
+        wait_for(notifier_executor(), models_->stop());
         wait_for(retention_executor(), limiting_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         if (audit_) {
@@ -364,6 +367,7 @@ private:
 
     admission::Rules admission_rules() {
         admission::Rules rules = app::admission_rules(config_);
+        rules.plan.model_sizes = registered_sizes(*models_, rules.plan.model_sizes);
         rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
             return learned_->past(graph, plan);
         };
@@ -378,7 +382,15 @@ private:
         // That they can be read was checked with the rest of the configuration.
         static_cast<void>(net::AddressGuard::of_process().set_nat64(config_.guard_nat64));
         router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
+        models_ = std::make_unique<models::RegisterBook>(
+            notifier_executor(), config_.registered_models, *ledger_
+        );
         admission::Rules rules = admission_rules();
+        auto models = model_rules(config_, *models_);
+        if (!models) {
+            return fail(std::move(models.error()));
+        }
+        rules.models = std::move(*models);
         identities_->keep(rules.tenants, site_->node(), [this] {
             boost::asio::post(core_.executor(), [this] {
                 service_->set_tenants(limiting_->all_terms());
@@ -442,6 +454,8 @@ private:
         api::add_gpus(*router_, *services_);
         api::add_scale(*router_, *services_);
         api::add_forecast(*router_, *services_, fleet_desk_->services());
+        model_services_.reset(new api::ModelServices{*models_, clock_});
+        api::add_models(*router_, *model_services_);
         api::add_identity(*router_, identities_->services());
         identities_->set_addresses(limiting_->addresses());
         api::add_login(*router_, identities_->login());
@@ -528,6 +542,10 @@ private:
         if (!identified) {
             co_return fail(std::move(identified.error()));
         }
+        auto registered = co_await models_->refresh();
+        if (!registered) {
+            co_return fail(std::move(registered.error()));
+        }
         service_->set_tenants(limiting_->all_terms());
         worker_calls_.start(site_->machines());
         co_await learned_->start();
@@ -538,6 +556,7 @@ private:
         boost::asio::post(notifier_executor(), [this] {
             endpoints_->start();
             identities_->start();
+            models_->start();
             notifier_->start();
             notifier_->wake();
         });
@@ -645,6 +664,8 @@ private:
     std::unique_ptr<Identities> identities_;
     std::unique_ptr<OwnAddresses> own_addresses_;
     std::unique_ptr<Limiting> limiting_;
+    std::unique_ptr<models::RegisterBook> models_;
+    std::unique_ptr<api::ModelServices> model_services_;
     std::unique_ptr<FleetDesk> fleet_desk_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;

@@ -207,6 +207,7 @@ Task<> ClassBoard::write_workers(std::string domain) {
                 {"region", entry.region},
                 {"gpu_memory", entry.gpu_memory_bytes},
                 {"is_memory", entry.is_memory},
+                {"fetches_models", entry.fetches_models},
                 {"software", entry.software},
             });
         }
@@ -273,7 +274,10 @@ Task<> ClassBoard::read_workers(std::string domain) {
             .region = text_in(*entry, "region"),
             .gpu_memory_bytes =
                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, memory.value_or(0))),
-            .is_memory = json::find_bool(*entry, "is_memory").value_or(std::nullopt).value_or(false)
+            .is_memory =
+                json::find_bool(*entry, "is_memory").value_or(std::nullopt).value_or(false),
+            .fetches_models =
+                json::find_bool(*entry, "fetches_models").value_or(std::nullopt).value_or(false)
         };
         if (!is_of_other_software(read)) {
             workers.push_back(std::move(read));

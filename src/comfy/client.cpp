@@ -228,6 +228,23 @@ Task<Result<json::object>> Client::node_replacements() {
     return get_if_there("/node_replacements");
 }
 
+Task<Result<json::object>> Client::ask_agent(std::string target) {
+    return get_if_there(std::move(target));
+}
+
+Task<Result<json::object>> Client::tell_agent(std::string target, json::object body) {
+    const std::string what = "POST " + target;
+    auto text = co_await post(std::move(target), json::serialize(body), timeouts_.request);
+    if (!text) {
+        co_return fail(std::move(text.error()));
+    }
+    auto answer = json::parse_object(*text);
+    if (!answer) {
+        co_return fail(protocol_error(what, answer.error().message));
+    }
+    co_return std::move(*answer);
+}
+
 Task<Result<Queue>> Client::queue() {
     auto body = co_await get("/queue", timeouts_.request, kPromptsBytesMax);
     if (!body) {

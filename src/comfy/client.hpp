@@ -133,6 +133,10 @@ public:
     Task<Result<json::object>> described_classes();
     // Without members where the server is too old to have any.
     Task<Result<json::object>> node_replacements();
+    // A path of the agent in front of it (docs/worker.md): its answer to a GET, without members
+    // where there is no agent, and to a POST.
+    Task<Result<json::object>> ask_agent(std::string target);
+    Task<Result<json::object>> tell_agent(std::string target, json::object body);
     Task<Result<>> interrupt(std::string prompt_id);
     Task<Result<>> delete_queued(std::string prompt_id);
     Task<Result<>> free(bool unload_models, bool free_memory);

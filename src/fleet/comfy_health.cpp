@@ -90,6 +90,7 @@ Task<Result<>> ComfyMachine::come_up() {
     if (!refreshed) {
         co_return refreshed;
     }
+    co_await look_for_agent();
     co_await clear_orphans();
     co_await announce_lead();
     if (link_.socket == 0) {

@@ -20,6 +20,7 @@
 #include "fleet/comfy_attempt.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
+#include "jobs/model_holder.hpp"
 #include "net/client.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 
@@ -40,8 +41,10 @@ struct MachineReport {
     comfy::SystemStats stats;
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
-    bool merges = false;          // has what merged prompts are made with
-    bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
+    bool merges = false;                // has what merged prompts are made with
+    bool is_quarantined = false;        // answers, and gets nothing until a prompt has run there
+    bool fetches_models = false;        // an agent is in front of it that does so
+    std::uint64_t disk_free_bytes = 0;  // as that agent told last
 };
 
 // What a machine needs of its surroundings, all of which outlive it.
@@ -96,6 +99,10 @@ public:
     // Its own input folder holds the file; false also where it cannot be asked.
     Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results);
+    // Its agent has fetched them all, and they stand in its lists.
+    Task<Result<>> fetch_models(
+        std::vector<json::object> wishes, std::function<void(jobs::ModelHolder::Fetched)> told
+    );
     // It gets nothing more until a prompt of ours has run there, which is tried after `rest`.
     void quarantine(std::string reason, Millis rest);
     // What it would say to the prompt, which may hold asset references, without running it.
@@ -132,6 +139,8 @@ private:
     Task<> check_health();
     Task<Result<>> come_up();
     Task<Result<>> refresh_classes();
+    Task<> look_for_agent();
+    Task<> read_new_lists();
     Task<Result<>> check_blockage();
     Task<Result<>> probe();
     Task<Result<>> send_probe();

@@ -86,6 +86,7 @@ void ComfyWorker::take(MachineReport report) {
     COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
+    const bool has_other_agent = report.fetches_models != known_.fetches_models;
     const bool has_other_gpu = report.stats.device != known_.stats.device ||
                                report.stats.vram_total != known_.stats.vram_total;
     if (known_.is_quarantined && !report.is_quarantined) {
@@ -95,7 +96,7 @@ void ComfyWorker::take(MachineReport report) {
     if (has_other_state && is_up()) {
         failed_in_a_row_ = 0;
     }
-    if (has_other_classes || (has_other_gpu && known_.classes != nullptr)) {
+    if (has_other_classes || ((has_other_gpu || has_other_agent) && known_.classes != nullptr)) {
         parts_.classes_changed();
     } else if (has_other_state) {
         parts_.changed();

@@ -13,6 +13,7 @@
 #include "fleet/comfy_machine.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
+#include "jobs/model_holder.hpp"
 #include "net/client.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 
@@ -38,7 +39,7 @@ struct ComfyWorkerParts {
 
 class ComfyBatch;
 
-class ComfyWorker final : public jobs::Worker {
+class ComfyWorker final : public jobs::Worker, public jobs::ModelHolder {
 public:
     ComfyWorker(WorkerConfig config, ComfyWorkerParts parts);
     ~ComfyWorker() override;
@@ -85,6 +86,16 @@ public:
     // The worker's own input folder holds the file; false also where it cannot be asked.
     Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results) override;
+
+    // Its agent, where it has one.
+    ModelHolder* models() override { return known_.fetches_models ? this : nullptr; }
+    bool fetches_models() const { return known_.fetches_models; }
+    std::optional<std::vector<std::string>> lacking(const Requirement& requirement) const override;
+    bool is_open() const override;
+    std::uint64_t free_bytes() const override { return known_.disk_free_bytes; }
+    std::optional<std::string> content_address(const std::string& sha256) const override;
+    Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
+        override;
 
     // Whether judge() may know: it is up and has the node pack.
     bool can_judge() const;

@@ -460,7 +460,8 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
              .software = software,
              .gpu = std::string(facts.gpu),
              .region = std::string(facts.region),
-             .gpu_memory_bytes = facts.gpu_memory_bytes}
+             .gpu_memory_bytes = facts.gpu_memory_bytes,
+             .fetches_models = member.worker->fetches_models()}
         );
     }
     for (const auto& [pool, known] : remembered_) {
@@ -470,7 +471,8 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
                  .classes = known.classes,
                  .pool = pool,
                  .software = known.software,
-                 .is_memory = true}
+                 .is_memory = true,
+                 .fetches_models = true}
             );
         }
     }

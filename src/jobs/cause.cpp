@@ -33,6 +33,7 @@ constexpr std::array kInfos{
     CauseInfo{Cause::worker_disk_full, "worker_disk_full", system_error, "contact_support", 300,                             2,       false, false, true},
     CauseInfo{Cause::model_missing, "model_missing", validation_error, "check_model_availability", kNever,                   1,       false, false, false},
     CauseInfo{Cause::model_damaged, "model_damaged", validation_error, "check_model_availability", kNever,                   1,       false, false, true},
+    CauseInfo{Cause::model_unavailable, "model_unavailable", resource_error, "check_model_availability", 120,               0,       false, false, false},
     CauseInfo{Cause::interrupted, "interrupted", execution_error, "retry_later", 5,                                          1,       false, false, true},
     CauseInfo{Cause::timeout, "timeout", timeout_error, "increase_timeout_or_simplify_workflow", 120,                        1,       false, false, true},
     CauseInfo{Cause::storage, "storage", system_error, "retry_later", 60,                                                    kAll,    false, false, true},
@@ -316,6 +317,20 @@ Cause cause_of(const Failure& failure) {
 
 Cause cause_of(const Error& error) {
     return cause_of(error.code, error.details);
+}
+
+Cause cause_of_fetch(Code code) {
+    switch (code) {
+        case Code::invalid_argument:
+            return Cause::validation;
+        case Code::hash_mismatch:
+            return Cause::model_damaged;
+        case Code::storage_full:
+        case Code::storage_unavailable:
+            return Cause::worker_disk_full;
+        default:
+            return Cause::model_unavailable;
+    }
 }
 
 bool is_judged(const Failure& failure) {

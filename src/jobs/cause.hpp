@@ -23,7 +23,8 @@ enum class Cause {
     worker_disk_full,
     model_missing,
     model_damaged,
-    interrupted,  // by somebody else on the worker
+    model_unavailable,  // no source gave it
+    interrupted,        // by somebody else on the worker
     timeout,
     storage,  // of comfyd: the outputs could not be kept
     poison,   // the job took down as many workers as a job may
@@ -59,6 +60,9 @@ std::optional<std::uint64_t> memory_wanted(std::string_view message);
 inline constexpr std::string_view kCauseKey = "cause";
 Cause cause_of(const Failure& failure);
 Cause cause_of(const Error& error);
+
+// Of a model that a job waited for and that could not be fetched.
+Cause cause_of_fetch(Code code);
 
 // What clients are told of a failure: by its cause once that was judged, before by its code.
 Category category_of(const Failure& failure);

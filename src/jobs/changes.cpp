@@ -71,7 +71,8 @@ Task<Result<Job>> Changes::make_held(JobId id, Step step) {
             }
             job = std::move(*found);
         }
-        const auto sequence = std::max(job.sequence, attempt ? attempt->sequence : 0) + 1;
+        const auto sequence =
+            std::max({job.sequence, attempt ? attempt->sequence : 0, table_.told(id)}) + 1;
         auto change = step(job, sequence);
         if (!change) {
             co_return fail(std::move(change.error()));

@@ -59,8 +59,22 @@ Dispatcher::Dispatcher(
           .look_at_queue = [this] { pump(); },
       }),
       batches_(clock_, fleet_, placement_, ranking_, attempts_),
-      dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
+      dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_),
+      preparing_({
+          clock_,
+          fleet_,
+          parts.hub,
+          table_,
+          changes_,
+          tasks_,
+          stopping_,
+          [this](const JobId& id) { return scheduler_.expected_wait(id, clock_.now()); },
+      }) {
     changes_.on_committed([this](const Change& change) { committed(change); });
+    whereabouts_.on_waiting([this](const Job& job, const Requirement& needed) {
+        preparing_.add(job, needed);
+    });
+    whereabouts_.on_ready([this] { preparing_.look(); });
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });
     dues_.on_queued([this] { pump(); });
@@ -101,6 +115,7 @@ void Dispatcher::start() {
     *on_fleet_ = [this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
         pump();
+        preparing_.look();
     };
     update_workers();
     tasks_.spawn(
@@ -411,6 +426,7 @@ void Dispatcher::committed(const Change& change) {
         return;
     }
     whereabouts_.forget(change.job.id);
+    preparing_.remove(change.job.id);
     if (newcomers_) {
         newcomers_->note_end(change.job);
     }
@@ -423,6 +439,14 @@ void Dispatcher::committed(const Change& change) {
     if (!change.job.reuse_key.empty()) {
         answers_.run_ended(change.job.id, &change.job);
     }
+}
+
+Dispatcher::Live Dispatcher::live(const JobId& id) const {
+    Live live = forecast_.live(id);
+    if (auto prepared = preparing_.progress(id)) {
+        live.progress = std::move(prepared);
+    }
+    return live;
 }
 
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {

@@ -1,7 +1,7 @@
 // Owns every unfinished job of a domain and the parts that work on them: Whereabouts says where
 // each job is, Changes changes it in the ledger, Ranking and Placement tell the scheduler of jobs
 // and of workers, Batches begins what it decides, Attempts follow it, Answers spare runs, Dues
-// are what Alarms wake for, Forecast says how long things take.
+// are what Alarms wake for, Forecast says how long things take, Preparing has models fetched.
 //
 // Lives on the core executor; every member is called there. Only keys of waiting jobs are in
 // memory; workflows are read back from the ledger when a job is placed. A change becomes visible
@@ -37,6 +37,7 @@
 #include "jobs/load.hpp"
 #include "jobs/newcomers.hpp"
 #include "jobs/placement.hpp"
+#include "jobs/preparing.hpp"
 #include "jobs/publisher.hpp"
 #include "jobs/ranking.hpp"
 #include "jobs/whereabouts.hpp"
@@ -96,7 +97,7 @@ public:
     Task<Result<>> retry(JobId id);
 
     using Live = Forecast::Live;
-    Live live(const JobId& id) const { return forecast_.live(id); }
+    Live live(const JobId& id) const;
     // The same of a job that is about to be accepted.
     Live outlook(const Job& job, scheduler::ProfilePtr profile);
     // The latest progress and preview of a running job, as events.
@@ -193,6 +194,7 @@ private:
     Attempts attempts_;
     Batches batches_;
     Dues dues_;
+    Preparing preparing_;
     std::optional<Newcomers> newcomers_;
 };
 

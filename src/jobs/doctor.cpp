@@ -71,6 +71,8 @@ std::string advice_for(Cause cause) {
             return "install the model on a worker, or name one that is there";
         case Cause::model_damaged:
             return "download the model's file again; it may be incomplete";
+        case Cause::model_unavailable:
+            return "see what its source answers, or register another source of the model";
         case Cause::interrupted:
             return "somebody else stops prompts on the worker";
         case Cause::timeout:

@@ -137,6 +137,8 @@ struct WorkerInfo {
     MachineFacts facts() const { return {pool, gpu, region, vram_total}; }
 };
 
+class ModelHolder;
+
 class Worker {
 public:
     virtual ~Worker() = default;
@@ -171,6 +173,9 @@ public:
         static_cast<void>(prompt), static_cast<void>(members);
         return nullptr;
     }
+
+    // Who brings model files there; nullptr: nobody.
+    virtual ModelHolder* models() { return nullptr; }
 
     // A result that a job which still runs has told of, and which nobody has collected yet.
     // Code::not_found, Code::payload_too_large.

@@ -104,4 +104,13 @@ const json::object* JobTable::secrets(const JobId& id) const {
     return known == nullptr ? nullptr : &known->secrets;
 }
 
+void JobTable::set_told(const JobId& id, std::uint64_t sequence) {
+    besides(id).told = sequence;
+}
+
+std::uint64_t JobTable::told(const JobId& id) const {
+    const Besides* known = find_besides(id);
+    return known == nullptr ? 0 : known->told;
+}
+
 }  // namespace comfyd::jobs

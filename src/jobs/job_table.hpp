@@ -63,6 +63,10 @@ public:
     std::optional<Time> deadline(const JobId& id) const;
     void set_secrets(const JobId& id, json::object secrets);
     const json::object* secrets(const JobId& id) const;
+    // The number of the latest thing that was told of it while it waited; what is stored comes
+    // after.
+    void set_told(const JobId& id, std::uint64_t sequence);
+    std::uint64_t told(const JobId& id) const;
 
     std::size_t queued_count() const { return counts_[0] + counts_[2]; }
     std::size_t retry_waiting_count() const { return counts_[1]; }
@@ -73,6 +77,7 @@ private:
     struct Besides {
         std::optional<Time> deadline;
         json::object secrets;  // lost at a restart, by design
+        std::uint64_t told = 0;
     };
     struct Entry {
         Place place;

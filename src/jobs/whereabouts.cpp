@@ -12,6 +12,7 @@ std::size_t rank_of(const scheduler::JobKeys& keys) {
 }  // namespace
 
 void Whereabouts::put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content) {
+    const scheduler::ProfilePtr needed = profile;
     auto keys = ranking_.keys_of(job, std::move(profile));
     if (job.state == State::retry_waiting) {
         make_retry_waiting(job, std::move(keys));
@@ -20,6 +21,9 @@ void Whereabouts::put_back(const Job& job, scheduler::ProfilePtr profile, std::u
         queue_up(job, std::move(keys));
     }
     remember_deadline(job);
+    if (waits_) {
+        waits_(job, needed->requirement);
+    }
 }
 
 // Into the queue, or behind one that does the same. One that is to go before it takes its place.
@@ -44,6 +48,9 @@ void Whereabouts::make_ready(const JobId& id, scheduler::JobKeys keys) {
     leave(id);
     table_.put(id, Ready{}, rank_of(keys));
     changes_.queue(id, std::move(keys));
+    if (ready_) {
+        ready_();
+    }
 }
 
 void Whereabouts::make_following(const Job& job, scheduler::JobKeys keys) {

@@ -2,6 +2,7 @@
 // held it where it was (queue, worker, alarm, leader) before it stands elsewhere. Core executor.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -32,6 +33,14 @@ public:
           placement_(placement),
           alarms_(alarms),
           ranking_(ranking) {}
+
+    // Called with every job that waits from now on, and what it needs.
+    void on_waiting(std::function<void(const Job&, const Requirement&)> callback) {
+        waits_ = std::move(callback);
+    }
+
+    // Called when one stands in the queue from now on.
+    void on_ready(std::function<void()> callback) { ready_ = std::move(callback); }
 
     // To where a job of its state waits: for its time, behind one that does the same, in the queue.
     void put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content = 0);
@@ -68,6 +77,8 @@ private:
     Alarms& alarms_;
     const Ranking& ranking_;
     Coalescing coalescing_;
+    std::function<void(const Job&, const Requirement&)> waits_;
+    std::function<void()> ready_;
 };
 
 }  // namespace comfyd::jobs

@@ -13,7 +13,7 @@ inline const std::string kAsVersion9 =
     "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; "
     "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
     "DROP TABLE identities; DROP TABLE identity_changes; DROP TABLE key_uses; "
-    "DROP TABLE sessions; "
+    "DROP TABLE sessions; DROP TABLE models; DROP TABLE model_changes; "
     "DROP TABLE instances; DROP TABLE fleet_pools; DROP TABLE fleet_events; "
     "DROP TABLE bulks; DROP TABLE bulk_plans; DROP TABLE bulk_items; "
     "PRAGMA user_version = 9; ";

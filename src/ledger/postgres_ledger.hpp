@@ -176,6 +176,11 @@ public:
     Task<Result<std::uint64_t>> identity_changes() override;
     Task<Result<>> note_key_uses(auth::KeyUses uses) override;
 
+    Task<Result<>> save_model(models::ModelRecord record) override;
+    Task<Result<bool>> remove_model(std::string path) override;
+    Task<Result<models::AllModels>> all_models() override;
+    Task<Result<std::uint64_t>> model_changes() override;
+
     Task<Result<>> save_session(auth::SessionRecord record, int kept_max) override;
     Task<Result<std::optional<auth::SessionRecord>>> find_session(
         auth::SessionKind kind, std::string id

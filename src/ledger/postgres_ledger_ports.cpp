@@ -11,6 +11,7 @@
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
+#include "ledger/postgres/model_store.hpp"
 #include "ledger/postgres/notes.hpp"
 #include "ledger/postgres/outbox_store.hpp"
 #include "ledger/postgres/roster.hpp"
@@ -370,6 +371,21 @@ Task<Result<std::uint64_t>> PostgresLedger::identity_changes() {
 }
 Task<Result<>> PostgresLedger::note_key_uses(auth::KeyUses uses) {
     return impl_->writer.write(NoteKeyUses(uses));
+}
+
+Task<Result<>> PostgresLedger::save_model(models::ModelRecord record) {
+    return impl_->writer.write(SaveModel(record));
+}
+Task<Result<bool>> PostgresLedger::remove_model(std::string path) {
+    return impl_->writer.write(RemoveModel(std::move(path)));
+}
+Task<Result<models::AllModels>> PostgresLedger::all_models() {
+    return impl_->ask(find_all_models(), read_all_models);
+}
+Task<Result<std::uint64_t>> PostgresLedger::model_changes() {
+    return impl_->ask_one(count_model_changes(), [](const Rows& rows) -> Result<std::uint64_t> {
+        return rows.empty() ? 0 : static_cast<std::uint64_t>(rows[0].integer(0));
+    });
 }
 
 Task<Result<>> PostgresLedger::save_session(auth::SessionRecord record, int kept_max) {

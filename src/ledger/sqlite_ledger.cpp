@@ -23,6 +23,7 @@
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
+#include "ledger/sqlite/model_store.hpp"
 #include "ledger/sqlite/notes.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
 #include "ledger/sqlite/purge.hpp"
@@ -606,6 +607,22 @@ Task<Result<std::uint64_t>> SqliteLedger::identity_changes() {
 
 Task<Result<>> SqliteLedger::note_key_uses(auth::KeyUses uses) {
     return impl_->writer.write_behind(NoteKeyUses{std::move(uses)});
+}
+
+Task<Result<>> SqliteLedger::save_model(models::ModelRecord record) {
+    return impl_->writer.write(SaveModel{std::move(record)}, false);
+}
+
+Task<Result<bool>> SqliteLedger::remove_model(std::string path) {
+    return impl_->writer.write(RemoveModel{std::move(path)}, false);
+}
+
+Task<Result<models::AllModels>> SqliteLedger::all_models() {
+    return impl_->read([](Database& db) { return find_all_models(db); });
+}
+
+Task<Result<std::uint64_t>> SqliteLedger::model_changes() {
+    return impl_->read([](Database& db) { return count_model_changes(db); });
 }
 
 Task<Result<>> SqliteLedger::save_session(auth::SessionRecord record, int kept_max) {

@@ -1,7 +1,7 @@
 // All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records,
-// deliveries and endpoints of webhooks, tenants, keys and sessions, machines of the fleet. One
-// object implements every port, so that a change and what follows from it are one transaction.
-// Which implementation it is says the URL that it was opened by.
+// deliveries and endpoints of webhooks, tenants, keys and sessions, the register of models,
+// machines of the fleet. One object implements every port, so that a change and what follows from
+// it are one transaction. Which implementation it is says the URL that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it.
@@ -29,6 +29,7 @@
 #include "jobs/notebook.hpp"
 #include "jobs/shared_ledger.hpp"
 #include "jobs/workflow_store.hpp"
+#include "models/register_store.hpp"
 #include "notify/deliveries.hpp"
 #include "notify/endpoint_store.hpp"
 #include "notify/outbox.hpp"
@@ -82,6 +83,7 @@ class Storage : public jobs::Ledger,
                 public notify::EndpointStore,
                 public auth::IdentityStore,
                 public auth::SessionStore,
+                public models::RegisterStore,
                 public fleet::InstanceStore {
 public:
     using assets::Catalogue::find;

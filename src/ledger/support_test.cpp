@@ -45,6 +45,7 @@ public:
     auth::IdentityStore& identities() override { return *ledger_; }
     auth::SessionStore& sessions() override { return *ledger_; }
     fleet::InstanceStore& instances() override { return *ledger_; }
+    models::RegisterStore& models() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -77,6 +78,7 @@ public:
     auth::IdentityStore& identities() override { return *ledger_; }
     auth::SessionStore& sessions() override { return *ledger_; }
     fleet::InstanceStore& instances() override { return *ledger_; }
+    models::RegisterStore& models() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -110,6 +112,7 @@ public:
     auth::IdentityStore& identities() override { return identities_; }
     auth::SessionStore& sessions() override { return sessions_; }
     fleet::InstanceStore& instances() override { return instances_; }
+    models::RegisterStore& models() override { throw std::logic_error("it keeps no models"); }
     void reopen() override {}
 
 private:

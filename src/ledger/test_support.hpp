@@ -112,6 +112,7 @@ struct Storage {
     virtual auth::IdentityStore& identities() = 0;
     virtual auth::SessionStore& sessions() = 0;
     virtual fleet::InstanceStore& instances() = 0;
+    virtual models::RegisterStore& models() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual jobs::BulkStore& bulks() = 0;
@@ -146,6 +147,7 @@ protected:
     auth::IdentityStore& identities() { return storage_->identities(); }
     auth::SessionStore& sessions() { return storage_->sessions(); }
     fleet::InstanceStore& instances() { return storage_->instances(); }
+    models::RegisterStore& models() { return storage_->models(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
     jobs::BulkStore& bulks() { return storage_->bulks(); }

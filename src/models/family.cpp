@@ -1,6 +1,7 @@
 #include "models/family.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace comfyd::models {
 namespace {
@@ -191,6 +192,29 @@ Family FamilySigns::judge() const {
         return {"clip_vision", ""};
     }
     return has(Sign::upscale) ? Family{"upscale_model", ""} : Family{};
+}
+
+bool is_misplaced(std::string_view kind, std::string_view folder) {
+    struct Use {
+        std::string_view kind;
+        std::array<std::string_view, 3> folders;
+    };
+    // Loaders of checkpoints and of diffusion models take each other's files.
+    static constexpr std::array kUses{
+        Use{"checkpoint", {"checkpoints", "diffusion_models", "unet"}},
+        Use{"diffusion_model", {"checkpoints", "diffusion_models", "unet"}},
+        Use{"lora", {"loras"}},
+        Use{"controlnet", {"controlnet", "checkpoints", "model_patches"}},
+        Use{"vae", {"vae", "vae_approx"}},
+        Use{"text_encoder", {"text_encoders", "clip"}},
+        Use{"clip_vision", {"clip_vision"}},
+        Use{"upscale_model", {"upscale_models", "latent_upscale_models"}},
+    };
+    const auto names = [folder](const Use& use) {
+        return std::ranges::find(use.folders, folder) != use.folders.end();
+    };
+    const auto known = std::ranges::find(kUses, kind, &Use::kind);
+    return known != kUses.end() && std::ranges::any_of(kUses, names) && !names(*known);
 }
 
 }  // namespace comfyd::models

@@ -72,4 +72,8 @@ private:
     std::uint64_t context_ = 0;  // width of the text that the model is told
 };
 
+// A file of this kind is of no use in this folder of ComfyUI's. Of kinds and folders that are not
+// known nothing is said.
+bool is_misplaced(std::string_view kind, std::string_view folder);
+
 }  // namespace comfyd::models

@@ -110,7 +110,8 @@ Task<Result<Fetched>> Fetcher::fetch(
         furthest = std::max(furthest, part.size());
         failed = got_further ? 1 : failed + 1;
         pause = got_further ? options_.pause_min : pause;
-        if (!is_worth_a_try(error) || failed >= options_.tries) {
+        const int tries = run.order.is_peer ? 1 : options_.tries;
+        if (!is_worth_a_try(error) || failed >= tries) {
             co_return fail(error);
         }
         log::info(
@@ -151,7 +152,9 @@ Task<Result<>> Fetcher::try_once(Run& run) {
     } else if (!run.order.known_etag.empty()) {
         headers.set("If-None-Match", run.order.known_etag);
     }
-    auto answer = co_await web_.open("GET", run.order.url, std::move(headers));
+    auto answer = co_await web_.open(
+        "GET", run.order.url, std::move(headers), run.order.is_peer, run.order.is_peer
+    );
     if (!answer) {
         co_return fail(std::move(answer.error()));
     }

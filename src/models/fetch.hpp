@@ -36,6 +36,7 @@ struct FetchOrder {
     bool is_safetensors = false;           // it must be a whole one
     // Of the version that is here already: then it is not sent again.
     std::string known_etag{};
+    bool is_peer = false;  // another agent of ours is asked: once, and nobody whom it names
 };
 
 struct FetchProgress {

@@ -6,6 +6,7 @@
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "models/answer_head.hpp"
+#include "models/family.hpp"
 
 namespace comfyd::models {
 namespace {
@@ -24,6 +25,7 @@ struct Library::Flight {
     std::optional<Result<std::string>> result{};  // the content's hash
     FetchProgress progress{};
     std::vector<std::shared_ptr<FetchProgress>> seen{};
+    std::vector<std::string> peers{};
 
     void tell(FetchProgress now) {
         progress = now;
@@ -69,7 +71,17 @@ Result<> Library::check(const ModelWish& wish) const {
     return {};
 }
 
-Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgress> seen) {
+Task<bool> Library::is_there(ModelWish wish) {
+    const bool found = co_await pool_.run([this, &wish] {
+        std::error_code ignored;
+        return std::filesystem::exists(options_.contents.models / wish.folder / wish.name, ignored);
+    });
+    co_return found;
+}
+
+Task<Result<Placed>> Library::place(
+    ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
+) {
     if (auto allowed = check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));
     }
@@ -80,9 +92,20 @@ Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgres
     if (*here) {
         co_return std::move(**here);
     }
-    auto sha256 = co_await bring(wish, std::move(seen));
+    auto sha256 = co_await bring(wish, std::move(seen), std::move(peers));
     if (!sha256) {
         co_return fail(std::move(sha256.error()));
+    }
+    Placed placed{*sha256, 0, {}};
+    placed.about = co_await pool_.run([this, &sha256] { return contents_.about(*sha256); });
+    const json::value* kind = json::find(placed.about, "kind");
+    if (kind != nullptr && kind->is_string() &&
+        is_misplaced(std::string_view(kind->get_string()), wish.folder)) {
+        co_return fail(
+            Code::invalid_argument,
+            "the file is a " + std::string(kind->get_string()) +
+                " by what is in it, and of no use in " + wish.folder
+        );
     }
     auto linked = co_await pool_.run([this, &wish, &sha256] {
         return contents_.link(wish.folder, wish.name, *sha256);
@@ -90,8 +113,6 @@ Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgres
     if (!linked) {
         co_return fail(std::move(linked.error()));
     }
-    Placed placed{*sha256, 0, {}};
-    placed.about = co_await pool_.run([this, &sha256] { return contents_.about(*sha256); });
     const json::value* bytes = json::find(placed.about, "bytes");
     placed.bytes = bytes != nullptr && bytes->is_number() ? bytes->to_number<std::uint64_t>() : 0;
     co_return placed;
@@ -125,7 +146,9 @@ Task<Result<std::optional<Placed>>> Library::find_here(ModelWish wish) {
     co_return Placed{file.sha256, file.bytes, {}};
 }
 
-Task<Result<std::string>> Library::bring(ModelWish wish, std::shared_ptr<FetchProgress> seen) {
+Task<Result<std::string>> Library::bring(
+    ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
+) {
     if (!wish.sha256.empty()) {
         const auto bytes =
             co_await pool_.run([this, &wish] { return contents_.find(wish.sha256); });
@@ -140,6 +163,7 @@ Task<Result<std::string>> Library::bring(ModelWish wish, std::shared_ptr<FetchPr
     auto& slot = flights_[key];
     if (!slot) {
         slot = std::make_shared<Flight>(executor_);
+        slot->peers = std::move(peers);
         tasks_.spawn("the fetch of a model", fly(key, wish));
     }
     const std::shared_ptr<Flight> flight = slot;
@@ -208,6 +232,20 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
     if (!place) {
         co_return fail(place.error());
     }
+    for (const std::string& peer : flight->peers) {
+        if (wish.sha256.empty()) {
+            break;
+        }
+        auto fetched = co_await fetch_alone(wish, {peer, wish.sha256, wish.bytes}, true, flight);
+        const bool stop = co_await is_cancelled();
+        if (fetched || stop || fetched.error().code == Code::storage_full) {
+            co_return fetched;
+        }
+        log::info(
+            "another agent did not give a model",
+            {{"source", shown_source(peer)}, {"reason", fetched.error().message}}
+        );
+    }
     const auto source = parse_source(wish.source);
     if (!source) {
         co_return fail(source.error());
@@ -244,10 +282,19 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
     }
     target->sha256 = wish.sha256.empty() ? target->sha256 : wish.sha256;
     target->bytes = wish.bytes ? wish.bytes : target->bytes;
+    auto fetched = co_await fetch_alone(std::move(wish), std::move(*target), false, flight);
+    judge(server, fetched ? nullptr : &fetched.error());
+    co_return fetched;
+}
+
+// While nobody else brings the same content.
+Task<Result<std::string>> Library::fetch_alone(
+    ModelWish wish, Target target, bool is_peer, std::shared_ptr<Flight> flight
+) {
     // What is the same content has one part, whoever asks for it and wherever it comes from.
-    const std::string key = target->sha256.empty()
+    const std::string key = target.sha256.empty()
                                 ? "from-" + to_hex(comfyd::sha256(wish.source)).substr(0, 32)
-                                : target->sha256;
+                                : target.sha256;
     while (busy_.contains(key)) {
         co_await content_done_.wait();
         const bool stop = co_await is_cancelled();
@@ -256,10 +303,9 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
         }
     }
     busy_.insert(key);
-    auto fetched = co_await fetch_content(std::move(wish), std::move(*target), key, flight);
+    auto fetched = co_await fetch_content(std::move(wish), std::move(target), is_peer, key, flight);
     busy_.erase(key);
     content_done_.notify();
-    judge(server, fetched ? nullptr : &fetched.error());
     co_return fetched;
 }
 
@@ -313,7 +359,7 @@ Task<Result<PartFile>> Library::open_part(std::string key) {
 }
 
 Task<Result<std::string>> Library::fetch_content(
-    ModelWish wish, Target target, std::string key, std::shared_ptr<Flight> flight
+    ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
 ) {
     auto url = net::Url::parse(target.url);
     if (!url) {
@@ -324,7 +370,8 @@ Task<Result<std::string>> Library::fetch_content(
         co_return fail(std::move(part.error()));
     }
     FetchOrder order;
-    order.source = wish.source;
+    order.source = is_peer ? "another agent" : wish.source;
+    order.is_peer = is_peer;
     order.url = std::move(*url);
     order.sha256 = target.sha256;
     order.bytes = target.bytes;
@@ -358,13 +405,14 @@ Task<Result<std::string>> Library::fetch_content(
     }
     const bool is_known = fetched->is_known;
     const std::string sha256 = is_known ? known : fetched->content.sha256;
-    auto kept = co_await pool_.run([this, &part, &fetched, &sha256, &wish] {
+    const std::string etag = is_peer ? "" : fetched->etag;  // a peer's says nothing of the source
+    auto kept = co_await pool_.run([this, &part, &fetched, &sha256, &wish, &etag] {
         if (fetched->is_known) {
             part->discard();
             return Result<>();
         }
         auto published = part->publish(contents_.path_of(sha256));
-        return published ? contents_.note(fetched->content, wish.source, fetched->etag) : published;
+        return published ? contents_.note(fetched->content, wish.source, etag) : published;
     });
     if (!kept) {
         co_return fail(std::move(kept.error()));
@@ -372,12 +420,19 @@ Task<Result<std::string>> Library::fetch_content(
     if (!is_known) {
         log::info(
             "a model was fetched",
-            {{"source", shown_source(wish.source)},
+            {{"source", is_peer ? shown_source(target.url) : shown_source(wish.source)},
              {"sha256", sha256},
              {"bytes", fetched->content.bytes}}
         );
     }
     co_return sha256;
+}
+
+Task<std::optional<std::filesystem::path>> Library::find_content(std::string sha256) {
+    const bool is_here = co_await pool_.run([this, &sha256] {
+        return is_sha256(sha256) && contents_.find(sha256).has_value();
+    });
+    co_return is_here ? std::optional(contents_.path_of(sha256)) : std::nullopt;
 }
 
 Task<Result<>> Library::make_room(std::uint64_t bytes) {

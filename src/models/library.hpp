@@ -61,12 +61,19 @@ public:
 
     // Whether it may be had at all. Code::forbidden: a pickle.
     Result<> check(const ModelWish& wish) const;
+    // A file of its name is in ComfyUI's folder now.
+    Task<bool> is_there(ModelWish wish);
     // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
     // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
-    // far its fetch is; it may be nullptr. Whoever gives up waiting does not stop a fetch that
-    // others wait for, too: end() does.
-    // Those of check(), Code::conflict, and those of sources, Fetcher and Contents.
-    Task<Result<Placed>> place(ModelWish wish, std::shared_ptr<FetchProgress> seen);
+    // far its fetch is; it may be nullptr. What has a known hash is asked of `peers` first,
+    // addresses of other agents that may have the content. Whoever gives up waiting does not stop a
+    // fetch that others wait for, too: end() does. Those of check(), Code::conflict, and those of
+    // sources, Fetcher and Contents.
+    Task<Result<Placed>> place(
+        ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers = {}
+    );
+    // A content, for other agents; nullopt: it is not here.
+    Task<std::optional<std::filesystem::path>> find_content(std::string sha256);
 
     // Ends all fetches; what has come stays for the next time.
     Task<> end();
@@ -75,12 +82,17 @@ private:
     struct Flight;
 
     Task<Result<std::optional<Placed>>> find_here(ModelWish wish);
-    Task<Result<std::string>> bring(ModelWish wish, std::shared_ptr<FetchProgress> seen);
+    Task<Result<std::string>> bring(
+        ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
+    );
     Task<> fly(std::string key, ModelWish wish);
     Task<Result<std::string>> fetch(ModelWish wish, std::shared_ptr<Flight> flight);
     Task<Result<Target>> resolve(Source source);
+    Task<Result<std::string>> fetch_alone(
+        ModelWish wish, Target target, bool is_peer, std::shared_ptr<Flight> flight
+    );
     Task<Result<std::string>> fetch_content(
-        ModelWish wish, Target target, std::string key, std::shared_ptr<Flight> flight
+        ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
     );
     Task<Result<PartFile>> open_part(std::string key);
     Task<Result<>> make_room(std::uint64_t bytes);

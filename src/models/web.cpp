@@ -54,13 +54,15 @@ Result<> Web::check(const net::Url& url) const {
 }
 
 Task<Result<Web::Answer>> Web::open(
-    std::string method, net::Url url, net::Headers headers, bool only_own
+    std::string method, net::Url url, net::Headers headers, bool only_own, bool is_peer
 ) {
     const net::Url first = url;
     const auto token = options_.tokens.find(name_of(first));
     bool is_first_host = true;
     for (int hops = 0; hops <= kRedirectsMax; ++hops) {
-        if (auto checked = check(url); !checked) {
+        const bool is_known = is_trusted(url) || (is_peer && is_first_host);
+        auto checked = is_known ? Result<>() : check(url);
+        if (!checked) {
             co_return fail(std::move(checked.error()));
         }
         net::ClientRequest request;
@@ -71,7 +73,7 @@ Task<Result<Web::Answer>> Web::open(
         if (is_first_host && token != options_.tokens.end()) {
             request.headers.set("Authorization", "Bearer " + token->second);
         }
-        net::Client& client = is_trusted(url) ? trusted_ : strangers_;
+        net::Client& client = is_known ? trusted_ : strangers_;
         auto passage = co_await client.pass(std::move(request), 0);
         if (!passage) {
             co_return fail(std::move(passage.error()));

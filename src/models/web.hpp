@@ -35,10 +35,15 @@ public:
         std::unique_ptr<net::Passage> body;
     };
     // Follows redirects, at most eight; `only_own`: not to other hosts, whose redirect is then the
-    // answer. Any status is an answer. Code::invalid_argument, Code::address_refused and those of a
+    // answer. `is_peer`: the operator's gateway has named this address, which may be private then.
+    // Any status is an answer. Code::invalid_argument, Code::address_refused and those of a
     // connection.
     Task<Result<Answer>> open(
-        std::string method, net::Url url, net::Headers headers, bool only_own = false
+        std::string method,
+        net::Url url,
+        net::Headers headers,
+        bool only_own = false,
+        bool is_peer = false
     );
     // All of a small answer.
     Task<Result<std::string>> read(Answer& answer, std::size_t bytes_max);

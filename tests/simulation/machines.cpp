@@ -16,6 +16,7 @@ Machines::Machines(const Clock& time, Rules& all_rules, Chance& all_chance, Jour
         machine.classes = chance.one_in(3) ? "A" : "AB";
         machine.slots = chance.one_in(3) ? 2 : 1;
         machine.merges = chance.one_in(2);
+        machine.has_agent = !chance.one_in(4);
         all.push_back(std::move(machine));
     }
 }
@@ -24,6 +25,7 @@ void Machines::heal() {
     is_healed_ = true;
     for (Machine& machine : all) {
         machine.classes = "AB";
+        machine.has_agent = true;
         machine.is_reachable = true;
         machine.is_broken = false;
         machine.is_leaving = false;

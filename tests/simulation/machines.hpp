@@ -35,7 +35,9 @@ struct Prompt {
 
 struct Machine {
     std::string id;
-    std::string classes;  // node classes that it has, a letter each
+    std::string classes;          // node classes that it has, a letter each
+    std::set<std::string> files;  // models that it has
+    bool has_agent = false;       // which brings it more of them
     int slots = 1;
     bool merges = false;
     bool is_reachable = true;

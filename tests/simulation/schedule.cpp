@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "jobs/preparing.hpp"
+
 namespace comfyd::simulation {
 namespace {
 
@@ -149,7 +151,17 @@ jobs::Spec Schedule::make_spec() {
     if (chance.one_in(12)) {
         world_.machines.poison.insert(id);
     }
-    spec.requirement = Requirement::of({{chance.one_in(3) ? "B" : "A"}});
+    const std::string class_type = chance.one_in(3) ? "B" : "A";
+    spec.requirement = Requirement::of({{class_type}});
+    if (chance.one_in(4)) {
+        const std::string model = "m" + std::to_string(chance.below(3));
+        spec.requirement = Requirement::of({{class_type, "file", model}});
+        spec.dialect_data[jobs::kModelsMember] = json::array{json::object{
+            {"folder", "checkpoints"},
+            {"name", model},
+            {"sources", json::array{"https://example.com/" + model}}
+        }};
+    }
     if (chance.one_in(2)) {
         auto profile = std::make_shared<scheduler::Profile>();
         profile->requirement = spec.requirement;
@@ -163,7 +175,7 @@ jobs::Spec Schedule::make_spec() {
 
 void Schedule::act_on_machine() {
     Machine& machine = world_.chance.pick(world_.machines.all);
-    const int what = world_.chance.below(8);
+    const int what = world_.chance.below(9);
     if (what < 3) {
         machine.is_reachable = !machine.is_reachable;
         world_.journal.add([&] {
@@ -189,6 +201,9 @@ void Schedule::act_on_machine() {
     } else if (what == 5) {
         machine.classes = machine.classes == "A" ? "AB" : "A";
         world_.journal.add([&] { return machine.id + " has the classes " + machine.classes; });
+    } else if (what == 8) {
+        machine.files.clear();
+        world_.journal.add([&] { return machine.id + " has lost its models"; });
     } else if (what == 6 && machine.is_listed) {
         machine.is_leaving = true;
         world_.journal.add([&] { return machine.id + " is to leave the fleet"; });

@@ -85,7 +85,71 @@ bool Worker::available() const {
 }
 
 bool Worker::can_run(const Requirement& requirement) const {
-    return machine_.classes.find(requirement.encoded()) != std::string::npos;
+    const auto values = lacking(requirement);
+    return values && values->empty();
+}
+
+std::string Worker::abilities() const {
+    std::string text = machine_.classes;
+    for (const std::string& file : machine_.files) {
+        text += " " + file;
+    }
+    return text;
+}
+
+std::optional<std::vector<std::string>> Worker::lacking(const Requirement& requirement) const {
+    std::vector<std::string> values;
+    const bool has_classes =
+        requirement.each([&](std::string_view type, std::string_view, std::string_view value) {
+            if (!value.empty() && !machine_.files.contains(std::string(value))) {
+                values.emplace_back(value);
+            }
+            return machine_.classes.find(type) != std::string::npos;
+        });
+    return has_classes ? std::optional(std::move(values)) : std::nullopt;
+}
+
+bool Worker::is_open() const {
+    return machine_.is_reachable && machine_.is_listed && !machine_.is_broken &&
+           !machine_.is_leaving && !is_retired_ && !fleet_.is_cut();
+}
+
+std::optional<std::string> Worker::content_address(const std::string& sha256) const {
+    return machine_.id + "/" + sha256;
+}
+
+Task<Result<>> Worker::fetch_models(
+    std::vector<json::object> wishes, std::function<void(Fetched)> told
+) {
+    constexpr Code kFailures[] = {
+        Code::worker_unavailable,
+        Code::connection_failed,
+        Code::storage_full,
+        Code::not_found,
+        Code::hash_mismatch,
+        Code::upstream_error,
+    };
+    Chance& chance = machines_.chance;
+    for (const json::object& wish : wishes) {
+        const std::string name(wish.at("name").as_string());
+        machines_.journal.add([&] { return machine_.id + " fetches " + name; });
+        for (std::uint64_t done = 1; done < 3; ++done) {
+            const bool goes_on = co_await sleep_for(chance.millis(1, 2'000));
+            if (!goes_on || fleet_.is_cut()) {
+                co_return fail(Code::cancelled, "the fetch is not waited for any more");
+            }
+            told({done, 3});
+        }
+        if (!machines_.is_healed() && chance.one_in(3)) {
+            co_return fail(kFailures[chance.below(std::size(kFailures))], "no " + name);
+        }
+        // Now and then it says so, and it is not there.
+        if (machines_.is_healed() || !chance.one_in(6)) {
+            machine_.files.insert(name);
+        }
+    }
+    fleet_.tell(machine_.id);
+    co_return Result<>();
 }
 
 std::shared_ptr<jobs::Batch> Worker::make_group(PromptId prompt, std::size_t members) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jobs/fleet.hpp"
+#include "jobs/model_holder.hpp"
 #include "simulation/machines.hpp"
 
 namespace comfyd::simulation {
@@ -40,7 +41,7 @@ private:
     bool is_taken_ = false;
 };
 
-class Worker final : public jobs::Worker {
+class Worker final : public jobs::Worker, public jobs::ModelHolder {
 public:
     Worker(Machines& machines, Machine& machine, Fleet& fleet, Executor core)
         : machines_(machines), machine_(machine), fleet_(fleet), core_(core) {}
@@ -50,12 +51,21 @@ public:
     bool available() const override;
     bool can_run(const Requirement& requirement) const override;
     std::size_t running() const override;
-    std::string abilities() const override { return machine_.classes; }
+    std::string abilities() const override;
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return machine_.merges; }
     std::shared_ptr<jobs::Batch> make_group(PromptId prompt, std::size_t members) override;
+
+    ModelHolder* models() override { return machine_.has_agent ? this : nullptr; }
+    std::optional<std::vector<std::string>> lacking(const Requirement& requirement) const override;
+    bool is_open() const override;
+    std::uint64_t free_bytes() const override { return 0; }
+    std::optional<std::string> content_address(const std::string& sha256) const override;
+    // Takes its time, and fails in every way there is.
+    Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
+        override;
 
     Machine& machine() const { return machine_; }
     // Nothing is here, and the machine runs nothing that will be asked for again.

@@ -41,8 +41,8 @@ public:
                 "print('the double starts', flush=True)\n"
                 "port = words[words.index('--port') + 1]\n"
                 "os.execv('" COMFY_DOUBLE
-                "', ['comfy-double', '--listen', '127.0.0.1:' + port] + '" +
-                options_.double_arguments + "'.split())\n"
+                "', ['comfy-double', '--listen', '127.0.0.1:' + port, '--models', '" +
+                comfyui() + "/models'] + '" + options_.double_arguments + "'.split())\n"
         );
         start();
     }

@@ -34,6 +34,7 @@ struct DoubleOptions {
     std::size_t output_bytes = 0;  // pictures are padded to about this size
     std::size_t files_max = 100'000;    // the oldest outputs go first
     std::vector<std::string> models{};  // further names for the lists of checkpoints and LoRAs
+    std::string models_folder{};        // whose files stand in those lists, too; empty: none
     // object_info of further classes. "_own_check" among the members of one makes it check inputs
     // itself: {"inputs", "all_inputs", "link_types"} as the node pack tells them, and "refuses", a
     // value that no such input may have.

@@ -52,6 +52,11 @@ void declare(CLI::App& app, Arguments& arguments) {
         arguments.options.models,
         "A further name of a checkpoint and a LoRA (repeatable)"
     );
+    app.add_option(
+        "--models",
+        arguments.options.models_folder,
+        "Folder whose checkpoints and loras are listed, too"
+    );
     app.add_option("--gpu", arguments.options.gpu, "The name of its GPU")->capture_default_str();
     app.add_option("--vram-bytes", arguments.options.vram_total, "The memory of its GPU")
         ->check(CLI::NonNegativeNumber);

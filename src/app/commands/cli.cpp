@@ -22,6 +22,7 @@
 #include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
+#include "app/commands/models_command.hpp"
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
@@ -379,6 +380,12 @@ int run_command_line(int argc, char** argv) {
     );
     add_fleet_flags(*fleet_command, fleet_flags);
 
+    ModelsFlags models_flags;
+    CLI::App* models_command = program.add_subcommand(
+        "models", "The register of models: which there are, their versions, where they are had from"
+    );
+    add_models_flags(*models_command, models_flags);
+
     WebhooksFlags webhooks_flags;
     CLI::App* webhooks_command = program.add_subcommand(
         "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
@@ -462,6 +469,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (fleet_command->parsed()) {
         return run_fleet(std::move(fleet_flags));
+    }
+    if (models_command->parsed()) {
+        return run_models(std::move(models_flags));
     }
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));

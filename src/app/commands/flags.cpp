@@ -16,6 +16,7 @@
 #include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
+#include "app/commands/models_command.hpp"
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/sandbox_command.hpp"
@@ -78,6 +79,40 @@ void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
         ->check(CLI::Range(1, 5'000))
         ->type_name("NUMBER");
     command.add_flag("--watch", flags.watch, "show: again every two seconds");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_models_flags(CLI::App& command, ModelsFlags& flags) {
+    command
+        .add_option(
+            "action",
+            flags.action,
+            "list (the default), show (one), add (a model, or a version of it), use (which version "
+            "its name means), rollback (to the version before), remove (a model, or a version)"
+        )
+        ->check(CLI::IsMember({"list", "show", "add", "use", "rollback", "remove"}))
+        ->type_name("ACTION");
+    command.add_option("model", flags.path, "As in checkpoints/sd15.safetensors")
+        ->type_name("FOLDER/NAME");
+    command
+        .add_option(
+            "--source",
+            flags.sources,
+            "add: where it is had from, https://…, hf:OWNER/REPO/PATH or civitai:VERSION "
+            "(repeatable: the first that has it)"
+        )
+        ->type_name("SOURCE");
+    command.add_option("--sha256", flags.sha256, "add: that it must have")->type_name("HASH");
+    command.add_option("--bytes", flags.bytes, "add: that it must have")
+        ->check(CLI::PositiveNumber)
+        ->type_name("NUMBER");
+    command.add_flag("--not-current", flags.not_current, "add: its name means what it did before");
+    command.add_option("--version", flags.version, "use, remove: which one")
+        ->check(CLI::PositiveNumber)
+        ->type_name("NUMBER");
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");

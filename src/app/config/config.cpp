@@ -9,6 +9,7 @@
 #include "auth/jwt/tokens.hpp"
 #include "auth/oidc/discovery.hpp"
 #include "fleet/instances/instance.hpp"
+#include "models/source.hpp"
 #include "net/address_guard.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
@@ -398,6 +399,29 @@ std::string show_keys(const std::vector<auth::ApiKey>& keys) {
 
 }  // namespace
 
+namespace {
+
+// Where they are had from may be a secret.
+std::string show_registered(const std::vector<models::RegisteredModel>& models) {
+    std::string out;
+    for (const models::RegisteredModel& model : models) {
+        out += "  - folder: \"" + model.folder + "\"\n    name: \"" + model.name + "\"\n";
+        for (const models::ModelVersion& version : model.versions) {
+            out += "    sources: [";
+            for (const std::string& source : version.sources) {
+                out += (source == version.sources.front() ? "\"" : ", \"") +
+                       models::shown_source(source) + "\"";
+            }
+            out += "]\n";
+            out += version.sha256.empty() ? "" : "    sha256: \"" + version.sha256 + "\"\n";
+            out += version.bytes ? "    bytes: " + std::to_string(*version.bytes) + "\n" : "";
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
 std::string show_config(const Config& config) {
     std::string out;
     std::string group;
@@ -460,7 +484,9 @@ std::string show_config(const Config& config) {
             out += "    " + option + ": \"" + (is_open ? value : "***") + "\"\n";
         }
     }
-    out += config.models.empty() ? "models: []\n" : "models:\n";
+    const bool has_models = !config.models.empty() || !config.registered_models.empty();
+    out += has_models ? "models:\n" : "models: []\n";
+    out += show_registered(config.registered_models);
     for (const workflow::KnownModel& model : config.models) {
         out += "  - name: \"" + model.name + "\"\n    bytes: " + std::to_string(model.bytes) + "\n";
     }

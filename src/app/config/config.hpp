@@ -26,6 +26,7 @@
 #include "base/time.hpp"
 #include "jobs/doctor.hpp"
 #include "limits/tiers.hpp"
+#include "models/register.hpp"
 #include "net/proxies.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
@@ -199,6 +200,12 @@ struct Config {
 
     // What plans reckon with.
     std::vector<workflow::KnownModel> models;  // whose sizes are known
+    std::vector<models::RegisteredModel> registered_models;
+    // What workers may fetch beside those.
+    bool fetching_addresses = false;
+    bool fetching_properties = false;
+    std::vector<std::string> fetching_hosts;
+    std::string fetching_list;  // a file; empty: none
     double gpu_second_usd = 0.0005;
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;

@@ -105,6 +105,7 @@ private:
             config_.tenants.clear();
         } else if (key == "models") {
             config_.models.clear();
+            config_.registered_models.clear();
         } else if (key == "stores") {
             config_.stores.clear();
         } else if (key == "notify.channels") {
@@ -266,21 +267,69 @@ private:
 
     Result<> read_model(const YAML::Node& item) {
         workflow::KnownModel model;
+        std::string folder;
+        json::object facts;  // of a model that workers may fetch
         for (const auto& member : item) {
             const std::string name = member.first.as<std::string>();
+            if (name == "sources") {
+                json::array& sources = facts[name].emplace_array();
+                for (const YAML::Node& source : member.second) {
+                    sources.emplace_back(source.as<std::string>());
+                }
+                continue;
+            }
             const std::string value = member.second.as<std::string>();
-            if (name == "name") {
+            if (name == "folder") {
+                folder = value;
+            } else if (name == "source" || name == "sha256") {
+                facts[name] = value;
+            } else if (name == "name") {
                 model.name = value;
             } else if (name == "bytes") {
                 model.bytes = parse_bytes(value).value_or(0);
+                const bool is_exact = value.find_first_not_of("0123456789") == std::string::npos;
+                if (is_exact && model.bytes > 0) {
+                    facts[name] = model.bytes;
+                }
             } else {
-                return invalid("a model has 'name' and 'bytes', not '" + name + "'");
+                return invalid(
+                    "a model has 'name', 'bytes', 'folder', 'source', 'sources' and 'sha256', not "
+                    "'" +
+                    name + "'"
+                );
             }
+        }
+        if (!folder.empty() || facts.contains("source") || facts.contains("sources")) {
+            return read_registered(std::move(model), std::move(folder), facts);
         }
         if (model.name.empty() || model.bytes == 0) {
             return invalid("a model needs a 'name' and its size as 'bytes', such as 6.9GB");
         }
         config_.models.push_back(std::move(model));
+        return {};
+    }
+
+    Result<> read_registered(
+        workflow::KnownModel model, std::string folder, const json::object& facts
+    ) {
+        auto version = models::read_version(folder, model.name, facts);
+        if (!version) {
+            return invalid(version.error().message);
+        }
+        models::RegisteredModel registered;
+        registered.folder = std::move(folder);
+        registered.name = model.name;
+        registered.last = 1;
+        registered.versions.push_back(std::move(*version));
+        const std::string path = registered.path();
+        if (std::ranges::count(config_.registered_models, path, &models::RegisteredModel::path) >
+            0) {
+            return invalid("the model '" + path + "' is there twice");
+        }
+        config_.registered_models.push_back(std::move(registered));
+        if (model.bytes > 0) {
+            config_.models.push_back(std::move(model));
+        }
         return {};
     }
 

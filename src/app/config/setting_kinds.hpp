@@ -36,6 +36,8 @@ std::vector<Setting> login_settings();
 std::vector<Setting> guard_settings();
 // The rows of media_settings.cpp.
 std::vector<Setting> media_settings();
+// The rows of model_settings.cpp.
+std::vector<Setting> model_settings();
 // The rows of result_settings.cpp.
 std::vector<Setting> result_settings();
 // The rows of retry_settings.cpp.

@@ -389,6 +389,7 @@ const std::vector<Setting>& settings() {
         std::ranges::move(media_settings(), std::back_inserter(rows));
         std::ranges::move(result_settings(), std::back_inserter(rows));
         std::ranges::move(trust_settings(), std::back_inserter(rows));
+        std::ranges::move(model_settings(), std::back_inserter(rows));
         std::ranges::move(cluster_settings(), std::back_inserter(rows));
         std::ranges::move(comfyui_settings(), std::back_inserter(rows));
         return rows;

@@ -298,6 +298,18 @@ Result<> copy_identities(Copy& copy) {
     );
 }
 
+Result<> copy_models(Copy& copy) {
+    return copy.table(
+        "models",
+        "SELECT path, revision, about FROM models",
+        "INSERT INTO models (path, revision, about) SELECT * FROM unnest($1, $2, $3)",
+        {kText, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), row.integer(1), row.string(2));
+        }
+    );
+}
+
 Result<> copy_key_uses(Copy& copy) {
     return copy.table(
         "key_uses",
@@ -442,7 +454,8 @@ Result<> copy_others(Copy& copy) {
           copy_workflows, copy_versions,    copy_labels,       copy_workflow_assets,
           copy_notes,     copy_endpoints,   copy_identities,   copy_key_uses,
           copy_bulks,     copy_bulk_plans,  copy_bulk_items,   copy_bulk_assets,
-          copy_instances, copy_fleet_pools, copy_fleet_events, copy_rollups}) {
+          copy_instances, copy_fleet_pools, copy_fleet_events, copy_rollups,
+          copy_models}) {
         if (auto copied = table(copy); !copied) {
             return copied;
         }

@@ -476,6 +476,20 @@ ALTER TABLE fleet_events ALTER COLUMN turn SET DEFAULT pg_current_xact_id();
 CREATE INDEX fleet_events_in_turn ON fleet_events (fleet, turn, number);
 )sql";
 
+// The register of models (models/register_store.hpp).
+constexpr std::string_view kModels = R"sql(
+CREATE TABLE models (
+    path text COLLATE "C" PRIMARY KEY,
+    revision int8 NOT NULL,
+    about text NOT NULL
+);
+CREATE TABLE model_changes (
+    only_row bool PRIMARY KEY CHECK (only_row),
+    count int8 NOT NULL
+);
+INSERT INTO model_changes VALUES (true, 0);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -489,6 +503,7 @@ constexpr Migration kMigrations[] = {
     {10, 5, kSessions},
     {11, 5, kInstances},
     {12, 5, kEventTurns},
+    {13, 5, kModels},
 };
 
 }  // namespace

@@ -449,6 +449,20 @@ CREATE TABLE fleet_events (
 );
 )sql";
 
+// The register of models (models/register_store.hpp).
+constexpr std::string_view kModels = R"sql(
+CREATE TABLE models (
+    path TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    about TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE model_changes (
+    id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL
+);
+INSERT INTO model_changes VALUES (1, 0);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -467,6 +481,7 @@ constexpr Migration kMigrations[] = {
     {15, kStoredBytes},
     {16, kSessions},
     {17, kInstances},
+    {18, kModels},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

@@ -68,6 +68,8 @@ public:
         std::uint64_t gpu_memory_bytes = 0;
         // It stands for a pool that has no worker now: what its machines are is for prospects.
         bool is_memory = false;
+        // Model files that it lacks can be brought there.
+        bool fetches_models = false;
 
         bool operator==(const Entry&) const = default;
         MachineFacts facts() const { return {pool, gpu, region, gpu_memory_bytes}; }

@@ -236,8 +236,10 @@ const OwnCheck* FileCheckedClasses::own_check(const NodeDefinition& definition) 
     std::vector<const MissingFile*> files;
     for (const MissingFile& file : missing_) {
         if (file.class_type == definition.name()) {
-            files.push_back(&file);
             made.inputs.push_back(file.input);
+            if (!file.is_coming) {
+                files.push_back(&file);
+            }
         }
     }
     if (told == nullptr && made.inputs.empty()) {

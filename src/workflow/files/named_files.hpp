@@ -38,13 +38,15 @@ void split_annotation(std::string& name, std::string& folder);
 // {"__value__": [...]}.
 void replace_file(json::object& workflow, const FileUse& use, const json::object& with);
 
-// What stands in an input that chooses a file, and leads to none.
+// What stands in an input that chooses a file, and leads to none; or to one that will be brought to
+// a worker, against which nothing is said.
 struct MissingFile {
     std::string node_id;
     std::string class_type;
     std::string input;
     json::value value;
     bool is_linked = false;  // the name would only be known when it runs
+    bool is_coming = false;
 
     // As the class's own check says it.
     OwnRefusal refusal() const;

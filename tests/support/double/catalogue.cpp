@@ -1,6 +1,10 @@
 #include "support/double/catalogue.hpp"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 namespace comfyd::support {
 namespace {
@@ -12,7 +16,49 @@ void add_names(json::object& node_class, const char* input, const std::vector<st
     }
 }
 
+json::value& list_of(json::object& node_class, const char* input) {
+    return node_class.at("input").at("required").at(input).as_array().at(0);
+}
+
+// As ComfyUI names them.
+std::vector<std::string> files_in(const std::filesystem::path& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator
+             entry(folder, std::filesystem::directory_options::follow_directory_symlink, error),
+         end;
+         !error && entry != end;
+         entry.increment(error)) {
+        if (entry->is_regular_file(error)) {
+            names.push_back(entry->path().lexically_relative(folder));
+        }
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
+constexpr std::array<std::array<const char*, 3>, 2> kLoaders{
+    {{"CheckpointLoaderSimple", "ckpt_name", "checkpoints"}, {"LoraLoader", "lora_name", "loras"}}
+};
+
 }  // namespace
+
+void Catalogue::look_at_models(const std::string& folder) {
+    for (const auto& [name, input, kind] : kLoaders) {
+        json::object& node_class = classes_.at(name).as_object();
+        json::value& list = list_of(node_class, input);
+        if (!lists_.contains(name)) {
+            lists_[name] = list;
+        }
+        list = lists_.at(name);
+        std::vector<std::string> more = files_in(std::filesystem::path(folder) / kind);
+        std::erase_if(more, [&list](const std::string& file) {
+            const json::array& known = list.as_array();
+            return std::ranges::find(known, json::value(file)) != known.end();
+        });
+        add_names(node_class, input, more);
+    }
+}
 
 Catalogue::Catalogue(
     const std::vector<std::string>& models, std::string_view nodes_json, bool batch_pack

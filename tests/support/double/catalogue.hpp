@@ -20,6 +20,10 @@ public:
         const std::vector<std::string>& models, std::string_view nodes_json, bool batch_pack = false
     );
 
+    // The lists of checkpoints and LoRAs are those from the start and what lies in these folders
+    // now.
+    void look_at_models(const std::string& folder);
+
     const json::object* find(std::string_view name) const;
     bool is_output(std::string_view name) const;
     // See DoubleOptions::nodes_json; nullptr: the class has none.
@@ -33,6 +37,7 @@ private:
 
     json::object classes_;
     json::object own_checks_;  // by class
+    json::object lists_;       // of files, from the start; by class
 };
 
 // The [type, options] of an input, required or optional; nullptr when the class does not have it.

@@ -19,6 +19,12 @@ Core::Core(Executor core_executor, DoubleOptions core_options)
       faults(options.faults),
       wake(core_executor) {}
 
+void Core::look_at_models() {
+    if (!options.models_folder.empty()) {
+        catalogue.look_at_models(options.models_folder);
+    }
+}
+
 void Core::send_status() {
     if (!hub.empty() && !faults.run.ws_silence) {
         hub.send_to_all(status_message(queue.remaining()));

@@ -50,6 +50,7 @@ struct Core {
     Signal wake;  // queue, faults or the interrupt flag changed
     std::function<void()> on_crash;
 
+    void look_at_models();
     void send_status();
     // Sets the interrupt flag when something runs, and, where `id` is not empty, when it is that.
     bool interrupt_running(std::string_view id);

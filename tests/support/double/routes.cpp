@@ -289,6 +289,7 @@ Response Routes::accept(const std::string& body, PromptPtr& accepted) {
     if ((targets && !targets->is_array()) || (extra && !extra->is_object())) {
         return trouble();
     }
+    core_.look_at_models();
     auto verdict = validate(
         graph->get_object(),
         targets ? &targets->get_array() : nullptr,

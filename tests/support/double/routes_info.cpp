@@ -136,10 +136,12 @@ Response Routes::get_system_stats(Call&) {
 }
 
 Response Routes::get_object_info(Call&) {
+    core_.look_at_models();
     return json_answer(core_.catalogue.with_inputs(core_.files.input_names()));
 }
 
 Response Routes::get_object_info_entry(Call& call) {
+    core_.look_at_models();
     json::object answer;
     if (core_.catalogue.find(call.rest)) {
         answer[call.rest] = core_.catalogue.with_inputs(core_.files.input_names()).at(call.rest);

@@ -38,6 +38,7 @@ Response Routes::post_pack_validate(Call& call) {
         return trouble();
     }
     const auto* targets = json::find(*request, "partial_execution_targets");
+    core_.look_at_models();
     auto verdict = validate(
         graph->get_object(),
         targets ? &targets->as_array() : nullptr,

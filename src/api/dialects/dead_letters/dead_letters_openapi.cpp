@@ -49,7 +49,7 @@ constexpr std::string_view kOperations = R"json({
 
 constexpr std::string_view kSchemas = R"json({
 "Cause": {"type": "string", "enum": ["validation", "node_error", "out_of_memory", "cuda_fault", "hung", "worker_lost",
-  "worker_refused", "worker_misconfigured", "worker_disk_full", "model_missing", "model_damaged", "interrupted", "timeout",
+  "worker_refused", "worker_misconfigured", "worker_disk_full", "model_missing", "model_damaged", "model_unavailable", "interrupted", "timeout",
   "storage", "poison", "unknown"]},
 "Attempt": {"type": "object", "required": ["attempt", "worker", "started_at"], "properties": {
   "attempt": {"type": "integer"}, "worker": {"type": "string"},

@@ -29,6 +29,7 @@ struct Wish {
     bool converted = false;  // from the editor's format
     MachineWish machine{};
     admission::NamedFiles files{};
+    std::vector<workflow::MissingFile> coming{};             // models that workers would fetch
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
 
@@ -85,6 +86,15 @@ Result<Wish> decode(
     if (!form) {
         return fail(std::move(form.error()));
     }
+    // Models that a worker would fetch for it are no fault of it.
+    auto wanted = admission::find_wanted_models(
+        services.rules.models,
+        form->graph,
+        form->editor_format ? &*form->editor_format : nullptr,
+        catalogue
+    );
+    wanted.apply(form->graph);
+    wish.coming = std::move(wanted.coming);
     wish.graph = std::move(form->graph);
     wish.bound = std::move(form->bound);
     wish.converted = form->editor_format.has_value();
@@ -100,6 +110,7 @@ workflow::ValidationOptions validation_options(
     options.gpu_memory_mb = services.options.gpu_memory_mb;
     options.machine = wish.machine;
     options.missing_files = wish.files.missing;
+    std::ranges::copy(wish.coming, std::back_inserter(options.missing_files));
     return options;
 }
 

@@ -1,0 +1,19 @@
+// What workers may fetch, as it is configured and registered.
+#pragma once
+
+#include "admission/models.hpp"
+#include "app/config/config.hpp"
+#include "models/register_book.hpp"
+#include "workflow/catalogue/models.hpp"
+
+namespace comfyd::app {
+
+// Reads the operator's list. `book` outlives the rules. Code::config_invalid.
+Result<admission::ModelRules> model_rules(const Config& config, const models::RegisterBook& book);
+
+// Of the files that are registered with their size; of others as `others` says.
+workflow::ModelSizes registered_sizes(
+    const models::RegisterBook& book, workflow::ModelSizes others
+);
+
+}  // namespace comfyd::app

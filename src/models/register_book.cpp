@@ -1,0 +1,122 @@
+#include "models/register_book.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/log.hpp"
+#include "base/on_executor.hpp"
+
+namespace comfyd::models {
+namespace {
+
+constexpr Millis kLookEvery{1'000};
+
+}  // namespace
+
+RegisterBook::RegisterBook(
+    Executor executor, std::vector<RegisteredModel> configured, RegisterStore& store
+)
+    : executor_(executor),
+      configured_(std::move(configured)),
+      store_(store),
+      now_(std::make_shared<const Register>(configured_, AllModels())) {}
+
+RegisterBook::~RegisterBook() = default;
+
+std::shared_ptr<const Register> RegisterBook::now() const {
+    const Lock lock(mutex_);
+    return now_;
+}
+
+void RegisterBook::start() {
+    COMFYD_ON(executor_);
+    COMFYD_ASSERT(!group_);
+    group_.emplace(executor_);
+    group_->spawn("register of models", keep_up());
+}
+
+Task<> RegisterBook::stop() {
+    COMFYD_ON(executor_);
+    if (group_) {
+        group_->cancel();
+        co_await group_->join();
+        group_.reset();
+    }
+}
+
+Task<> RegisterBook::keep_up() {
+    bool go_on = true;
+    bool has_failed = false;
+    while (go_on) {
+        auto refreshed = co_await refresh();
+        if (!refreshed && !has_failed) {
+            log::warning(
+                "cannot read the register of models", {{"error", refreshed.error().message}}
+            );
+        }
+        has_failed = !refreshed;
+        go_on = co_await sleep_for(kLookEvery);
+    }
+}
+
+Task<Result<>> RegisterBook::refresh() {
+    auto changes = co_await store_.model_changes();
+    if (!changes) {
+        co_return fail(std::move(changes.error()));
+    }
+    bool is_known = false;
+    {
+        const Lock lock(mutex_);
+        is_known = has_read_ && now_->changes() >= *changes;
+    }
+    if (is_known) {
+        co_return Result<>();
+    }
+    auto all = co_await store_.all_models();
+    if (!all) {
+        co_return fail(std::move(all.error()));
+    }
+    auto next = std::make_shared<const Register>(configured_, *all);
+    const Lock lock(mutex_);
+    if (!has_read_ || now_->changes() <= next->changes()) {  // else another has read later
+        now_ = std::move(next);
+        has_read_ = true;
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> RegisterBook::save(RegisteredModel model) {
+    const auto before = now();
+    const RegisteredModel* known = before->find(model.path());
+    if (known != nullptr && known->revision == 0) {
+        co_return fail(
+            Code::conflict,
+            "the model '" + model.path() +
+                "' is set in the configuration of the server; change it there"
+        );
+    }
+    if (known == nullptr && before->models().size() >= kModelsMax) {
+        co_return fail(Code::conflict, "there are too many models already; remove one first");
+    }
+    model.revision += 1;
+    auto saved = co_await store_.save_model(to_record(model));
+    if (!saved) {
+        co_return saved;
+    }
+    auto refreshed = co_await refresh();
+    co_return refreshed;
+}
+
+Task<Result<bool>> RegisterBook::remove(std::string path) {
+    auto removed = co_await store_.remove_model(std::move(path));
+    if (!removed) {
+        co_return removed;
+    }
+    auto refreshed = co_await refresh();
+    if (!refreshed) {
+        co_return fail(std::move(refreshed.error()));
+    }
+    co_return removed;
+}
+
+}  // namespace comfyd::models

@@ -1,0 +1,50 @@
+// The register of models as all nodes have it: read again whenever it was changed, by whichever
+// node. Any thread, but for start() and stop().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+#include "models/register.hpp"
+
+namespace comfyd::models {
+
+inline constexpr std::size_t kModelsMax = 10'000;
+
+class RegisterBook {
+public:
+    // `store` outlives it.
+    RegisterBook(Executor executor, std::vector<RegisteredModel> configured, RegisterStore& store);
+    ~RegisterBook();
+
+    // As it was read last; never null.
+    std::shared_ptr<const Register> now() const;
+
+    // Reads what was changed. Whoever answers a request about models does so first.
+    Task<Result<>> refresh();
+    void start();  // on the executor: refresh() every second
+    Task<> stop();
+
+    // Stores it as a change of what is known here, which knows it afterwards. Code::conflict when
+    // another was faster, for what the configuration has, and when there are too many.
+    Task<Result<>> save(RegisteredModel model);
+    Task<Result<bool>> remove(std::string path);
+
+private:
+    Task<> keep_up();
+
+    Executor executor_;
+    const std::vector<RegisteredModel> configured_;
+    RegisterStore& store_;
+    std::optional<TaskGroup> group_;  // from start() to stop()
+    mutable Mutex mutex_;  // over reading, so that an older state never follows a newer one
+    bool has_read_ COMFYD_GUARDED_BY(mutex_) = false;
+    std::shared_ptr<const Register> now_ COMFYD_GUARDED_BY(mutex_);
+};
+
+}  // namespace comfyd::models
