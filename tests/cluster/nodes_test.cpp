@@ -100,6 +100,40 @@ TEST(Nodes, AJobIsCancelledAndBroughtBackOnANodeThatDoesNotLead) {
     EXPECT_EQ(Comfyd::status_of(other.wait_finished(running)), "canceled");
 }
 
+// Each node keeps what it answered about ended jobs, and hears nothing of what is asked of others.
+TEST(Nodes, AnAnswerThatWasKeptIsNotSentAfterAnotherNodeChangedTheJob) {
+    ClusterOptions options;
+    options.workers = 1;
+    options.worker.delay = Millis(60'000);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const std::string running = cluster.node(0).submit(text_to_image("long"));
+    ASSERT_TRUE(cluster.node(0).wait_status(running, "running")) << cluster.logs();
+    const std::string id = cluster.node(0).submit(text_to_image("behind it"));
+    const std::string path = "/api/v2/jobs/" + id;
+    const auto expect_everywhere = [&](const char* status) {
+        for (int round = 0; round < 2; ++round) {
+            for (std::size_t i = 0; i < cluster.size(); ++i) {
+                const Reply reply = cluster.node(i).http().get(path);
+                EXPECT_EQ(reply.json_at("/status"), json::value(status)) << i << ": " << reply.body;
+            }
+        }
+    };
+    for (std::size_t i = 0; i < 2 * cluster.size(); ++i) {
+        Comfyd& asked = cluster.node(i % cluster.size());
+        ASSERT_EQ(asked.http().post(path + "/cancel", "").status, 200);
+        expect_everywhere("canceled");
+        ASSERT_EQ(asked.http().post(path + "/retry", "").status, 200);
+        expect_everywhere("queued");
+    }
+    ASSERT_EQ(cluster.node(0).http().post(path + "/cancel", "").status, 200);
+    expect_everywhere("canceled");
+    ASSERT_EQ(cluster.node(1).http().del("/v2/workflows/execution/" + id).status, 200);
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        EXPECT_EQ(cluster.node(i).http().get(path).status, 404) << i;
+    }
+}
+
 // Cuts the stream after every event and goes on with it on another node.
 void expect_whole_stream(Cluster& cluster, const std::string& id) {
     const std::string path = "/v2/workflows/execution/" + id + "/events";
