@@ -85,8 +85,7 @@ std::string ContainerFleet::configuration(int size) const {
            "  - name: default\n"
            "    " +
            (options_.scaling.empty() ? "size: " + std::to_string(size) : options_.scaling) +
-           "
-           "
+           "\n"
            "    parked: " +
            std::to_string(options_.parked) +
            "\n"

@@ -334,13 +334,13 @@ TEST_F(FleetConfigTest, AnotherImageOrPackIsOtherSoftware) {
 }
 
 std::string scaled_pool(const std::string& members) {
-    return "providers: {a: {kind: docker}}\npools:\n  - name: p\n    offers: [{provider: a}]\n   "
-           " " +
+    return "providers: {a: {kind: docker}}\npools:\n  - name: p\n    template: {image: i}\n"
+           "    offers: [{provider: a}]\n    " +
            members + "\n";
 }
 
-TEST(FleetConfig, APoolWithoutASizeIsScaled) {
-    const auto plain = load(scaled_pool("template: {image: i}"));
+TEST_F(FleetConfigTest, APoolWithoutASizeIsScaled) {
+    const auto plain = load(scaled_pool("spare: 0"));
     ASSERT_TRUE(plain) << plain.error().message;
     ASSERT_TRUE(plain->fleet.pools[0].scaling);
     EXPECT_EQ(plain->fleet.pools[0].scaling->min, 0);
@@ -371,7 +371,7 @@ TEST(FleetConfig, APoolWithoutASizeIsScaled) {
     EXPECT_TRUE(dry->fleet.pools[0].scaling && dry->fleet.pools[0].is_dry_run);
 }
 
-TEST(FleetConfig, WrongScalingIsRefusedByName) {
+TEST_F(FleetConfigTest, WrongScalingIsRefusedByName) {
     const std::vector<std::pair<std::string, std::string>> wrong{
         {"size: 2\n    max: 4", "dry_run"},
         {"size: 2\n    budget: {usd_per_day: 1}", "'budget'"},
