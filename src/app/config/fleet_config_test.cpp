@@ -320,7 +320,7 @@ std::string scaled_pool(const std::string& members) {
            members + "\n";
 }
 
-TEST(FleetConfig, APoolWithoutASizeIsScaled) {
+TEST_F(FleetConfigTest, APoolWithoutASizeIsScaled) {
     const auto plain = load(scaled_pool("template: {image: i}"));
     ASSERT_TRUE(plain) << plain.error().message;
     ASSERT_TRUE(plain->fleet.pools[0].scaling);
@@ -352,7 +352,7 @@ TEST(FleetConfig, APoolWithoutASizeIsScaled) {
     EXPECT_TRUE(dry->fleet.pools[0].scaling && dry->fleet.pools[0].is_dry_run);
 }
 
-TEST(FleetConfig, WrongScalingIsRefusedByName) {
+TEST_F(FleetConfigTest, WrongScalingIsRefusedByName) {
     const std::vector<std::pair<std::string, std::string>> wrong{
         {"size: 2\n    max: 4", "dry_run"},
         {"size: 2\n    budget: {usd_per_day: 1}", "'budget'"},
