@@ -278,15 +278,14 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const
     goal.parked = pool.parked;
     goal.software = pool.software;
     goal.offers = pool.offers;
-    if (const auto found = requesting_.find(pool.name); found != requesting_.end()) {
-        goal.pending = found->second;
+    if (const auto pending = requesting_.find(pool.name); pending != requesting_.end()) {
+        goal.pending = pending->second;
     }
     goal.start_max = pool.start_max;
     goal.rests_until = pools_rest_.until(pool.name);
-    PoolRecord record;
-    if (const auto found = records_.find(pool.name); found != records_.end()) {
-        record = found->second;
-    }
+    static const PoolRecord kNone;
+    const auto found = records_.find(pool.name);
+    const PoolRecord& record = found == records_.end() ? kNone : found->second;
     goal.is_paused = !record.paused.empty() && record.paused == pool.mark();
     const std::optional<int> set = set_size(pool, record);
     const autoscale::Decision* decision = scaling_.decision(pool.name);

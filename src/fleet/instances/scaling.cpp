@@ -91,6 +91,19 @@ json::object details_of(const autoscale::Decision& decision, bool is_dry_run) {
     return details;
 }
 
+// What a pool's workers do, by their ids.
+using Uses = std::map<std::string_view, const jobs::Load::Use*>;
+
+Uses uses_of(const std::string& pool, const jobs::Load& load) {
+    Uses uses;
+    for (const jobs::Load::Use& use : load.workers) {
+        if (use.pool == pool) {
+            uses[use.worker] = &use;
+        }
+    }
+    return uses;
+}
+
 }  // namespace
 
 autoscale::Memory scaling_memory(const PoolRecord& record) {
@@ -149,6 +162,7 @@ void Scaling::recall(const std::string& pool, const Sight& sight) {
 
 // Also for the time in which nobody looked: what is open now was so then.
 void Scaling::count_costs(const PoolSettings& pool, Kept& kept, const Sight& sight) {
+    const Uses uses = uses_of(pool.name, sight.load);
     std::set<std::string> counted;
     for (const auto& [id, row] : sight.rows) {
         if (row.pool != pool.name || !costs(row)) {
@@ -162,9 +176,8 @@ void Scaling::count_costs(const PoolSettings& pool, Kept& kept, const Sight& sig
         const double usd = std::max(0.0, std::chrono::duration<double>(sight.now - from).count()) *
                            price / kSecondsPerHour;
         kept.money.spent_usd += usd;
-        const auto use =
-            std::ranges::find(sight.load.workers, row.worker(), &jobs::Load::Use::worker);
-        if (row.state == ready && use != sight.load.workers.end() && use->jobs == 0) {
+        const auto use = uses.find(row.worker());
+        if (row.state == ready && use != uses.end() && use->second->jobs == 0) {
             kept.money.idle_usd += usd;
         }
         if (row.offer.usd_per_hour) {
@@ -209,12 +222,7 @@ void Scaling::add_machines(const PoolSettings& pool, const Sight& sight, autosca
     if (const auto record = sight.records.find(pool.name); record != sight.records.end()) {
         leaving = record->second.leaving;
     }
-    std::map<std::string_view, const jobs::Load::Use*> uses;
-    for (const jobs::Load::Use& use : sight.load.workers) {
-        if (use.pool == pool.name) {
-            uses[use.worker] = &use;
-        }
-    }
+    Uses uses = uses_of(pool.name, sight.load);
     for (const auto& [id, row] : sight.rows) {
         if (row.pool != pool.name) {
             continue;

@@ -133,6 +133,7 @@ TEST_F(ScalingTest, WhatWasSpentOutlivesARestartWithTheTimeInBetween) {
 TEST_F(ScalingTest, BudgetsAreToldOfOnceAtEachLevelAndJobsWhy) {
     pools_["default"].scaling->budget.usd_per_day = 10;
     add("1", ready);
+    wait(1, {}, true);
     std::vector<std::string> told;
     for (int minute = 0; minute < 12 * 60; ++minute) {
         now_ += std::chrono::minutes(1);
@@ -160,6 +161,7 @@ TEST_F(ScalingTest, TheFleetsBudgetCountsAllPools) {
     restart();
     add_pool("fixed").size = 2;
     add("1", ready, 2).pool = "fixed";
+    load_.workers.clear();
     PoolRecord elsewhere;
     elsewhere.name = "far";
     autoscale::Memory memory;
