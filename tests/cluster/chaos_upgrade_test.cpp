@@ -28,8 +28,9 @@ TEST_F(ClusterUpgrade, OverTablesThatANewerOneHasChanged) {
             if (replaced++ == 0) {
                 run_sql(
                     cluster_.database(),
-                    "BEGIN; ALTER TABLE jobs ADD COLUMN from_the_future text; "
-                    "ALTER TABLE leases ADD COLUMN from_the_future int8 NOT NULL DEFAULT 7; "
+                    // In the order in which those who lead lock them.
+                    "BEGIN; ALTER TABLE leases ADD COLUMN from_the_future int8 NOT NULL DEFAULT 7; "
+                    "ALTER TABLE jobs ADD COLUMN from_the_future text; "
                     "CREATE TABLE things_of_the_future (id int8); "
                     "UPDATE schema_version SET version = version + 1; COMMIT"
                 );

@@ -60,6 +60,29 @@ TEST_F(ParkingTest, OfThoseTooManySomeAreStopped) {
     );
 }
 
+TEST_F(ParkingTest, APoolThatIsScaledStopsIdleOnesAndBeginsWithThem) {
+    PoolGoal& pool = view_.pools[0];
+    pool.is_scaled = true;
+    pool.size = 1;
+    pool.why = "nothing waits";
+    Instance& busy = have(ready);
+    Instance& idle = have(ready);
+    view_.aside[busy.id].jobs = 1;
+    EXPECT_EQ(step()->instance, idle.id);
+    EXPECT_EQ(step()->to, parked);
+    view_.aside[idle.id].jobs = 1;
+    EXPECT_FALSE(step()) << "both work";
+    view_.aside[idle.id].jobs = 0;
+    idle.state = parked;
+    idle.since[parked] = view_.now - minutes(5);
+    machine_of(idle).state = Machine::State::stopped;
+    EXPECT_FALSE(step());
+    pool.size = 2;
+    pool.why = "3 jobs wait";
+    EXPECT_EQ(kind(), Kind::wake);
+    EXPECT_EQ(step()->why, "3 jobs wait");
+}
+
 TEST_F(ParkingTest, NoneIsWhereNoneMayBe) {
     Instance& row = have(ready);
     EXPECT_EQ(step()->to, parked);
