@@ -128,11 +128,14 @@ TEST_F(WantedModelsTest, WhatAWorkflowNamesLiesApart) {
     // What some worker has under that name is that.
     const json::object poison = saved("there.safetensors", "https://models.example.com/evil");
     EXPECT_THAT(find(graph("there.safetensors"), &poison).models, IsEmpty());
+    // Wherever it leads, it leads to a name of its own.
+    const WantedModels above = find(graph("hf:a/b/..%2F..%2Fc.safetensors"));
+    ASSERT_THAT(above.models, SizeIs(1));
+    EXPECT_THAT(above.models[0].name, testing::MatchesRegex("from-[0-9a-f]+/c.safetensors"));
     for (const char* odd :
          {"https://elsewhere.example/c.safetensors",
           "http://169.254.169.254/c.safetensors",
           "https://huggingface.co/a/b/resolve/main/c.ckpt",
-          "https://huggingface.co/a/b/resolve/main/..%2F..%2Fc.safetensors",
           "https://models.example.com/%00.safetensors",
           "https://models.example.com/",
           "file:///etc/c.safetensors",
