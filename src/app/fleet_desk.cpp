@@ -12,6 +12,7 @@ namespace comfyd::app {
 namespace {
 
 constexpr int kShown = 20;  // of what is past
+constexpr int kTries = 5;
 
 json::object encode(const fleet::Instance& instance) {
     json::object since;
@@ -301,12 +302,7 @@ Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
     co_return encode(*settings_of(pool), *records, *instances);
 }
 
-Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change change) {
-    if (settings_of(pool) == nullptr) {
-        co_return fail(
-            Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
-        );
-    }
+Task<Result<>> FleetDesk::save_pool(std::string pool, Change change) {
     auto records = co_await p_.store.pool_records(p_.config.fleet_name);
     if (!records) {
         co_return fail(std::move(records.error()));
@@ -321,6 +317,20 @@ Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change chang
     auto told = change(record);
     record.revision += 1;
     auto saved = co_await p_.store.save_pool(std::move(record), std::move(told));
+    co_return saved;
+}
+
+Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change change) {
+    if (settings_of(pool) == nullptr) {
+        co_return fail(
+            Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
+        );
+    }
+    auto saved = co_await save_pool(pool, change);
+    // The keeper writes the same record now and then.
+    for (int tries = 1; tries < kTries && !saved && saved.error().code == Code::conflict; ++tries) {
+        saved = co_await save_pool(pool, change);
+    }
     if (!saved) {
         co_return fail(std::move(saved.error()));
     }

@@ -53,6 +53,7 @@ private:
     Task<Result<std::string>> logs_here(std::string instance, int lines);
 
     using Change = std::function<fleet::FleetEvent(fleet::PoolRecord& record)>;
+    Task<Result<>> save_pool(std::string pool, Change change);
     Task<Result<json::object>> change_pool(std::string pool, Change change);
     Task<Result<std::vector<fleet::Instance>>> open_instances();
     Task<Result<json::object>> show_pool(std::string pool);
