@@ -50,7 +50,7 @@ protected:
     const std::vector<ElasticJob> jobs_ = make_elastic_day(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ElasticDays, testing::Range<std::uint64_t>(1, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, ElasticDays, testing::Range<std::uint64_t>(1, 4));
 
 TEST_P(ElasticDays, NothingIsLostWithSpotMachinesAndWithoutStock) {
     ElasticSettings settings{.seed = GetParam(), .spot_hours = 1};
