@@ -53,7 +53,7 @@ Load Dispatcher::load() const {
              info.pool,
              info.status,
              info.slots,
-             use.jobs,
+             use.jobs + preparing_.fetches_of(info.id),
              use.seconds,
              use.wanted,
              use.best_effort}

@@ -26,7 +26,9 @@ struct Load {
         std::string pool;
         WorkerStatus status = WorkerStatus::starting;
         int slots = 1;
-        std::size_t jobs = 0;         // at a time; those that share a run are one
+        // At a time; those that share a run are one. Fetches of files that jobs wait for are some,
+        // too: who is at one must not be given up.
+        std::size_t jobs = 0;
         double seconds = 0;           // of GPU time that they still take
         std::size_t wanted = 0;       // waiting jobs that need a model which it has loaded
         std::size_t best_effort = 0;  // of its jobs; not told to other nodes

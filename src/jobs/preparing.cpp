@@ -395,6 +395,11 @@ Progress Preparing::shown(const Need& need) {
     return progress;
 }
 
+std::size_t Preparing::fetches_of(const std::string& worker) const {
+    const auto busy = busy_.find(worker);
+    return busy == busy_.end() ? 0 : static_cast<std::size_t>(busy->second);
+}
+
 std::optional<Progress> Preparing::progress(const JobId& id) const {
     const auto found = by_job_.find(id);
     if (found == by_job_.end() || !p_.table.is<Ready>(id)) {

@@ -56,6 +56,8 @@ public:
     void look();
     // Of a job that waits for files; nullopt: it does not.
     std::optional<Progress> progress(const JobId& id) const;
+    // Fetches that the worker is at, for jobs that wait for them.
+    std::size_t fetches_of(const std::string& worker) const;
 
 private:
     static constexpr double kUsualRate = 50e6;

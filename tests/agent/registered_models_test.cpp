@@ -130,6 +130,9 @@ TEST_F(RegisteredModels, AJobWaitsUntilAWorkerHasFetchedItsModel) {
     })) << shown;
     EXPECT_EQ(Comfyd::status_of(gateway_->job(id)), "queued");
     EXPECT_FALSE(fs::exists(path_of(0, "new.safetensors")));
+    // Nobody who gives up idle machines takes it for one.
+    const Reply scale = gateway_->http().get("/v2/pools/default/scale");
+    EXPECT_EQ(scale.json_at("/workers/0/running"), json::value(1)) << scale.body;
     server_.release();
     expect_succeeded(id);
     EXPECT_EQ(read_file(path_of(0, "new.safetensors")), file_);

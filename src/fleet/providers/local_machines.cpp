@@ -16,6 +16,7 @@
 #include "fleet/providers/agent_command.hpp"
 #include "fleet/providers/log_tail.hpp"
 #include "fleet/providers/machine_folder.hpp"
+#include "fleet/providers/machine_names.hpp"
 #include "fleet/providers/node_pack.hpp"
 
 namespace comfyd::fleet {
@@ -272,8 +273,27 @@ Machine LocalMachines::describe(const ProcessRecord& record) const {
     return machine;
 }
 
+// Somebody was ended between the making of a folder and the writing of its record. Not at once: it
+// may be about to be written.
+void LocalMachines::drop_remains(const std::string& fleet) {
+    constexpr auto kAge = std::chrono::minutes(1);
+    const auto now = fs::file_time_type::clock::now();
+    std::error_code error;
+    for (fs::directory_iterator entry(options_.folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        const fs::path& folder = entry->path();
+        std::error_code unknown;
+        if (is_of_fleet(folder.filename().string(), fleet) && entry->is_directory(unknown) &&
+            !fs::exists(folder / "machine.json", unknown) && !unknown &&
+            now - fs::last_write_time(folder, unknown) > kAge && !unknown) {
+            drop_folder(folder);
+        }
+    }
+}
+
 std::vector<Machine> LocalMachines::list(const std::string& fleet) {
     const Lock lock(mutex_);
+    drop_remains(fleet);
     std::vector<Machine> machines;
     for (const ProcessRecord& record : records()) {
         if (record.fleet != fleet) {

@@ -51,6 +51,7 @@ public:
 private:
     std::optional<ProcessRecord> find(const std::string& id) const;
     std::vector<ProcessRecord> records() const;
+    void drop_remains(const std::string& fleet) COMFYD_REQUIRES(mutex_);
     // Its agent, also where it was not written down any more; pid 0: none.
     ProcessMark agent_of(const ProcessRecord& record) const;
     ProcessFamily family_of(const ProcessRecord& record) const;

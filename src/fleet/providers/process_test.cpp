@@ -723,6 +723,28 @@ TEST_F(Processes, ARecordThatCannotBeReadHarmsNoOther) {
     EXPECT_EQ(find(id).state, State::running);
 }
 
+TEST_F(Processes, WhatWasLeftBeforeItHadARecordIsRemoved) {
+    const std::string id = make("a");
+    const auto leave = [&](const std::string& name, std::chrono::minutes ago) {
+        const fs::path folder = options_.folder / name;
+        fs::create_directories(folder / "work");
+        std::ofstream(folder / "secrets") << "{}";
+        fs::last_write_time(folder, fs::file_time_type::clock::now() - ago);
+        return folder;
+    };
+    using std::chrono::minutes;
+    const fs::path old = leave("comfyd-main-0123456789ab", minutes(2));
+    const fs::path others = leave("comfyd-other-0123456789ab", minutes(2));
+    const fs::path strange = leave("models", minutes(2));
+    const fs::path latest = leave("comfyd-main-ba9876543210", minutes(0));
+    EXPECT_THAT(list(), SizeIs(1));
+    EXPECT_FALSE(fs::exists(old));
+    EXPECT_TRUE(fs::exists(others));
+    EXPECT_TRUE(fs::exists(strange));
+    EXPECT_TRUE(fs::exists(latest)) << "its record may be written this moment";
+    EXPECT_EQ(find(id).state, State::running);
+}
+
 TEST_F(Processes, OtherFleetsAreNotShown) {
     auto order = order_of("a");
     order.fleet = "other";
