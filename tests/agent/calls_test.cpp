@@ -123,7 +123,7 @@ TEST_F(AgentCalls, AGatewayThatIsAwayForAWhileIsCalledAgain) {
     call("http://127.0.0.1:" + std::to_string(proxy.port()));
     const std::string id = gateway_->submit(text_to_image("waits"));
     EXPECT_TRUE(wait_until([&] {
-        return agent_->log().find("cannot be reached") != std::string::npos;
+        return agent_->log().find("does not take the call") != std::string::npos;
     }));
     proxy.refuse(false);
     expect_succeeded(id);
@@ -234,7 +234,7 @@ TEST_F(AgentCalls, OverTlsOnlyToAGatewayThatItTrusts) {
     });
     call(gateway_->url());
     EXPECT_TRUE(wait_until([&] {
-        return agent_->log().find("cannot be reached") != std::string::npos;
+        return agent_->log().find("does not take the call") != std::string::npos;
     }));
     agent_.reset();
     call(gateway_->url(), {.arguments = {"--ca-file", certificate.certificate}});

@@ -33,7 +33,7 @@ protected:
         })) << comfyd_->log();
     }
 
-    // The first occupies the worker; the others wait behind it.
+    // The first occupies the worker, long enough for a busy machine; the others wait behind it.
     std::vector<std::string> submit(int count) {
         const auto before = gpu_->executions().total;
         std::vector<std::string> ids;
@@ -68,7 +68,7 @@ protected:
 };
 
 TEST_F(Merged, WhatWaitsSharesOneRun) {
-    serve({.delay = Millis(300)});
+    serve({.delay = Millis(800)});
     const auto ids = submit(6);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         expect_own_picture(ids[i], static_cast<int>(i));
@@ -77,7 +77,7 @@ TEST_F(Merged, WhatWaitsSharesOneRun) {
 }
 
 TEST_F(Merged, TheLargestRunIsSet) {
-    serve({.delay = Millis(200)}, {"--set", "scheduler.merge_max=2"});
+    serve({.delay = Millis(800)}, {"--set", "scheduler.merge_max=2"});
     const auto ids = submit(5);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         expect_own_picture(ids[i], static_cast<int>(i));
@@ -87,7 +87,7 @@ TEST_F(Merged, TheLargestRunIsSet) {
 
 // What other processes have on the GPU is not what a job of a batch needs.
 TEST_F(Merged, LoneRunsOnASharedGpuDoNotEndMerging) {
-    serve({.delay = Millis(300), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
+    serve({.delay = Millis(800), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
     for (int i = 0; i < 3; ++i) {
         comfyd_->wait_finished(comfyd_->submit(text_to_image("alone " + std::to_string(i))));
     }
@@ -99,7 +99,7 @@ TEST_F(Merged, LoneRunsOnASharedGpuDoNotEndMerging) {
 }
 
 TEST_F(Merged, OneOfThemIsCancelled) {
-    serve({.delay = Millis(500)});
+    serve({.delay = Millis(1'500)});
     const auto ids = submit(4);
     ASSERT_TRUE(wait_until([this] { return gpu_->executions().total == 2; }));
     comfyd_->http().post_json("/api/v2/jobs/" + ids[2] + "/cancel", json::object());
@@ -110,7 +110,7 @@ TEST_F(Merged, OneOfThemIsCancelled) {
 }
 
 TEST_F(Merged, AFailedRunIsRepeatedJobByJobAndNotTriedAgain) {
-    DoubleOptions options{.delay = Millis(200)};
+    DoubleOptions options{.delay = Millis(800)};
     options.faults.run.merge_error = true;
     serve(std::move(options));
     const auto ids = submit(4);

@@ -133,6 +133,9 @@ TEST_P(Tenants, NoRouteOfTheDocumentTellsOfAnother) {
         if (pattern.find("worker") != std::string::npos) {
             continue;  // machines belong to no tenant
         }
+        if (pattern.starts_with("/v2/models")) {
+            continue;  // nor does the register of models
+        }
         for (const auto& [name, value] : std::map<std::string, std::string>{
                  {"{endpoint}", "any"},
                  {"{version}", "1"},

@@ -1,6 +1,8 @@
 #include <libpq-fe.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "ledger/postgres/schema.hpp"
@@ -133,10 +135,24 @@ Result<> run_missing(PGconn* connection, std::span<const Migration> steps) {
     return {};
 }
 
+// The time for one try is short, because there may be other hosts; a busy machine may need more.
+Handle connect_patiently(const std::string& conninfo) {
+    constexpr int kTriesMore = 2;
+    Handle connection(PQconnectdb(conninfo.c_str()));
+    for (int i = 0; i < kTriesMore && PQstatus(connection.get()) != CONNECTION_OK; ++i) {
+        const std::string_view why = PQerrorMessage(connection.get());
+        if (why.find("timeout expired") == std::string_view::npos) {
+            break;
+        }
+        connection = Handle(PQconnectdb(conninfo.c_str()));
+    }
+    return connection;
+}
+
 }  // namespace
 
 Result<> migrate(const std::string& conninfo, std::span<const Migration> steps) {
-    const Handle connection(PQconnectdb(conninfo.c_str()));
+    const Handle connection = connect_patiently(conninfo);
     if (PQstatus(connection.get()) != CONNECTION_OK) {
         return fail(error_of(connection.get(), "connect to PostgreSQL"));
     }
