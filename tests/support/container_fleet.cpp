@@ -80,7 +80,7 @@ std::string ContainerFleet::configuration(int size) const {
            ":/programs/comfy-double:ro," +
            (folder_ / "journal") +
            ":/journal\n"
-           "    stop_grace_s: 2\n"
+           "    stop_grace_s: 15\n"
            "pools:\n"
            "  - name: default\n"
            "    " +
