@@ -184,9 +184,10 @@ TEST(ClassBoard, WorkersThatAreGoneAfterTheyToldAreNotThoseOfThePredecessor) {
         before.board.set_led("main", [workers] { return workers; });
         ASSERT_TRUE(before.run_until([&] { return notes.notes.contains("workers/main"); }));
     }
+    std::shared_ptr<const Catalogue> now;  // until the board's end, too
     Node next(notes);
     ASSERT_TRUE(next.run_until([&] { return next.knows("SaveImage"); }));
-    auto now = next.worker_with("LoadImage");
+    now = next.worker_with("LoadImage");
     next.board.set_led("main", [&] { return now; });
     ASSERT_TRUE(next.run_until([&] { return next.knows("LoadImage"); }));
     now = std::make_shared<const Catalogue>(std::vector<Catalogue::Entry>());
