@@ -28,7 +28,6 @@ class ContainersKilled : public testing::TestWithParam<Kind> {
 protected:
     static constexpr int kSizeMax = 3;
     static constexpr int kLongJob = 1'500;
-    static constexpr int kLongerJob = 8'000;  // than a busy computer takes to look
 
     ContainersKilled()
         : seed_(number_from("COMFYD_CHAOS_SEED", std::random_device()())),
@@ -58,15 +57,15 @@ protected:
         make_room();
         resize(size_ + 1);
     }
-    // All machines have a job that takes a while.
-    void keep_busy(int milliseconds = kLongJob) {
+    // All machines have a job that takes a while, or one that is held.
+    void keep_busy(bool held = false) {
         if (size_ == 0) {
             resize(1);
             ASSERT_TRUE(fleet_.wait_settled(1));
         }
         const std::size_t before = fleet_.submitted();
         for (int i = 0; i < size_; ++i) {
-            fleet_.submit(milliseconds);
+            held ? fleet_.submit_held() : fleet_.submit(kLongJob);
         }
         ASSERT_TRUE(fleet_.wait_begun(before + static_cast<std::size_t>(size_)));
     }
@@ -113,9 +112,10 @@ protected:
         fleet_.comfyd().kill();
     }
     void in_draining() {
-        keep_busy(kLongerJob);
+        keep_busy(true);
         resize(size_ - 1);
         kill_in("draining");
+        fleet_.let_go();
     }
     void in_removing() {
         keep_busy();
@@ -185,23 +185,40 @@ INSTANTIATE_TEST_SUITE_P(Real, DockerdKilled, testing::Values(Kind::docker), [](
     return "docker";
 });
 
-// Its containers cannot be reached without it, and the next one ends them: what ran there begins
-// anew elsewhere.
+// Its containers cannot be reached without it, and the next one ends them: what runs there, or
+// begins before they are ended, begins anew elsewhere.
 TEST_P(DockerdKilled, WhileMachinesServeAndWhileTheyCome) {
+    std::set<std::string> lost;
+    std::set<std::string> safe;  // that ended before
+    const auto crash = [&] {
+        safe = fleet_.begun();
+        for (const std::string& one : fleet_.running()) {
+            safe.erase(one);
+        }
+        fleet_.engine().crash();
+        fleet_.submit(50);
+    };
+    const auto note_lost = [&] {
+        for (const std::string& one : fleet_.begun()) {
+            if (!safe.contains(one)) {
+                lost.insert(one);
+            }
+        }
+    };
     resize(2);
     ASSERT_TRUE(fleet_.wait_settled(2));
     keep_busy();
-    const auto lost = fleet_.running();
-    fleet_.engine().crash();
-    fleet_.submit(50);
-    fleet_.expect_jobs_done(lost);
+    crash();
+    fleet_.wait_jobs_done();
+    note_lost();
     ASSERT_TRUE(fleet_.wait_settled(2)) << fleet_.cli({"fleet"}) << fleet_.comfyd().log();
     resize(3);
     ASSERT_TRUE(fleet_.wait_state("creating"));
     std::this_thread::sleep_for(std::chrono::milliseconds(below(300)));
-    fleet_.engine().crash();
-    fleet_.submit(50);
+    crash();
     ASSERT_TRUE(fleet_.wait_settled(3)) << fleet_.cli({"fleet"}) << fleet_.comfyd().log();
+    fleet_.wait_jobs_done();
+    note_lost();
     expect_all_is_well(lost);
     fleet_.expect_others_untouched(true);
 }

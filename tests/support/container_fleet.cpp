@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -13,8 +14,8 @@ namespace {
 
 using Kind = ContainerEngine::Kind;
 
-json::object picture_of(const std::string& text, int milliseconds) {
-    return text_to_image(text, "slow=" + std::to_string(milliseconds));
+std::string taking(int milliseconds) {
+    return "slow=" + std::to_string(milliseconds);
 }
 
 std::string text_of(const json::object& from, std::string_view key) {
@@ -47,7 +48,9 @@ ContainerFleet::ContainerFleet(ContainerFleetOptions options)
       engine_(ContainerEngine::shared(options_.engine)),
       inside_(engine_) {
     folder_.write("journal/lines", "");
-    folder_.write("warm-up.json", json::serialize(picture_of("warm-up", options_.warm_up_ms)));
+    folder_.write(
+        "warm-up.json", json::serialize(text_to_image("warm-up", taking(options_.warm_up_ms)))
+    );
     make_strangers();
     comfyd_ = std::make_unique<Comfyd>(ComfydOptions{
         .arguments =
@@ -227,10 +230,23 @@ std::string ContainerFleet::cli(std::vector<std::string> words) {
 }
 
 void ContainerFleet::submit(int milliseconds) {
+    submit(taking(milliseconds));
+}
+
+void ContainerFleet::submit(const std::string& behaviour) {
     const std::string text = "job " + std::to_string(jobs_.size()) + ".";
     jobs_.push_back(comfyd_->submit(
-        picture_of(text, milliseconds), {{"execution_config", {{"max_retries", 9}}}}
+        text_to_image(text, behaviour), {{"execution_config", {{"max_retries", 9}}}}
     ));
+}
+
+void ContainerFleet::submit_held() {
+    std::filesystem::remove(folder_ / "journal/let-go");
+    submit("held");
+}
+
+void ContainerFleet::let_go() {
+    folder_.write("journal/let-go", "");
 }
 
 std::map<std::string, ContainerFleet::Runs> ContainerFleet::runs() const {
@@ -260,6 +276,14 @@ bool ContainerFleet::wait_begun(std::size_t count) {
     return wait_until([&] { return runs().size() >= count; }, kLong);
 }
 
+std::set<std::string> ContainerFleet::begun() const {
+    std::set<std::string> found;
+    for (const auto& [content, run] : runs()) {
+        found.insert(content);
+    }
+    return found;
+}
+
 std::set<std::string> ContainerFleet::running() const {
     std::set<std::string> found;
     for (const auto& [content, run] : runs()) {
@@ -270,11 +294,15 @@ std::set<std::string> ContainerFleet::running() const {
     return found;
 }
 
-void ContainerFleet::expect_jobs_done(const std::set<std::string>& lost) {
+void ContainerFleet::wait_jobs_done() {
     for (const std::string& id : jobs_) {
         const json::value job = comfyd_->wait_finished(id, kLong);
         ASSERT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
     }
+}
+
+void ContainerFleet::expect_jobs_done(const std::set<std::string>& lost) {
+    wait_jobs_done();
     const auto all = runs();
     EXPECT_EQ(all.size(), jobs_.size());
     for (const auto& [content, run] : all) {

@@ -49,6 +49,9 @@ public:
 
     // A job that takes so long.
     void submit(int milliseconds);
+    // One that does not end before let_go(), which lets all of them go that were submitted before.
+    void submit_held();
+    void let_go();
     std::size_t submitted() const { return jobs_.size(); }
     const std::string& last_job() const { return jobs_.back(); }
     // How often executions of a job were begun, and how often one succeeded.
@@ -60,9 +63,12 @@ public:
     std::map<std::string, Runs> runs() const;
     // So many jobs have been begun.
     bool wait_begun(std::size_t count);
+    std::set<std::string> begun() const;
     // Those whose execution has begun and not ended.
     std::set<std::string> running() const;
-    // All jobs succeed, each once but for those that ran where a machine was lost.
+    // All jobs succeed.
+    void wait_jobs_done();
+    // The same, each once but for those that ran where a machine was lost.
     void expect_jobs_done(const std::set<std::string>& lost = {});
 
     std::set<std::string> containers() const;  // of ours, by name
@@ -77,6 +83,7 @@ private:
         std::string state;
     };
     void make_strangers();
+    void submit(const std::string& behaviour);
     std::string journal() const;
     std::string configuration(int size) const;
     std::vector<json::object> all_containers() const;

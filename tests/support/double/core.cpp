@@ -55,6 +55,13 @@ void Core::forget() {
     fenced_prompts.clear();
 }
 
+bool Core::is_let_go() const {
+    std::error_code ignored;
+    return std::filesystem::exists(
+        std::filesystem::path(options.journal).parent_path() / "let-go", ignored
+    );
+}
+
 void Core::journal(std::string_view line) {
     if (options.journal.empty()) {
         return;

@@ -57,6 +57,8 @@ struct Core {
     // What a restarted process does not know any more.
     void forget();
     void journal(std::string_view line);
+    // Whether those that are held back may go on.
+    bool is_let_go() const;
 };
 
 }  // namespace comfyd::support

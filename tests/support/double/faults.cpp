@@ -20,6 +20,7 @@ struct Amount {
 };
 
 constexpr std::array kRunFlags{
+    Flag<RunFaults>{"held", &RunFaults::held},
     Flag<RunFaults>{"hang", &RunFaults::hang},
     Flag<RunFaults>{"hang_interruptible", &RunFaults::hang_interruptible},
     Flag<RunFaults>{"crash_mid_job", &RunFaults::crash_mid_job},

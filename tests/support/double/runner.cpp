@@ -248,6 +248,12 @@ Task<Runner::Outcome> Runner::misbehave(Run& run, const std::string& node) {
     if (slowed != Outcome::done) {
         co_return slowed;
     }
+    while (faults.held && !core_.is_let_go()) {
+        const auto held = co_await pause(kSleepSlice);
+        if (held != Outcome::done) {
+            co_return held;
+        }
+    }
     if (faults.crash_mid_job) {
         core_.on_crash();
         co_return Outcome::stopped;
