@@ -18,9 +18,9 @@ namespace comfyd::support {
 
 // Faults of a run.
 struct RunFaults {
-    std::int64_t slow = 0;            // further milliseconds in the last node
-    bool held = false;  // the last node ends when a file "let-go" lies beside the journal
-    bool hang = false;                // the last node never ends, whatever is sent to /interrupt
+    std::int64_t slow = 0;  // further milliseconds in the last node
+    bool held = false;      // the last node ends when a file "let-go" lies beside the journal
+    bool hang = false;      // the last node never ends, whatever is sent to /interrupt
     bool hang_interruptible = false;  // the last node never ends, but /interrupt works
     bool crash_mid_job = false;       // crash() in the last node; as an executable exit status 9
     bool ws_silence = false;          // no message about it, history is right
