@@ -45,7 +45,7 @@ void ModelNews::collect(observe::Metrics::Gauges& gauges) const {
     for (const auto& [source, bytes] :
          {std::pair("outside", sum.outside), std::pair("peer", sum.peers)}) {
         gauges.set(
-            "comfyd_model_bytes_fetched_total",
+            "comfyd_model_bytes_fetched",
             "Bytes of models that agents have fetched since start: from outside, or from each "
             "other.",
             {{"source", source}},

@@ -30,7 +30,7 @@ public:
     fleet::FetchedBytes fetched() const;
 
     const models::KnownFiles& files() const { return files_; }
-    // comfyd_model_bytes_fetched_total{source}
+    // comfyd_model_bytes_fetched{source}
     void collect(observe::Metrics::Gauges& gauges) const;
 
 private:

@@ -164,6 +164,11 @@ Task<Result<std::shared_ptr<Uploads::Writer>>> Uploads::begin(Part part) {
         }
         auto writer = std::make_shared<Writer>(*this, part.sha256, *open);
         if (auto prepared = prepare(**open, part); !prepared) {
+            if ((*open)->part.size() == 0) {
+                (*open)->part.discard();
+                const Lock lock(mutex_);
+                open_.erase(part.sha256);
+            }
             return fail(std::move(prepared.error()));
         }
         return writer;

@@ -82,6 +82,21 @@ TEST_F(UploadsTest, AfterARestartItGoesOnWhereItWas) {
     EXPECT_TRUE(send(0, file_.size()).value());
 }
 
+TEST_F(UploadsTest, WhatCannotBeginLeavesNothing) {
+    constexpr std::uint64_t kMoreThanAnyDisk = std::uint64_t{1} << 60;
+    for (int i = 0; i < 40; ++i) {
+        auto huge = part();
+        huge.sha256 = to_hex(comfyd::sha256(std::to_string(i)));
+        huge.total = kMoreThanAnyDisk;
+        EXPECT_EQ(run(uploads_->begin(huge)).error().code, Code::storage_full);
+        EXPECT_FALSE(*run(uploads_->find(huge.sha256)));
+        huge.first = 5;
+        EXPECT_EQ(run(uploads_->begin(huge)).error().code, Code::conflict);
+        EXPECT_FALSE(*run(uploads_->find(huge.sha256)));
+    }
+    EXPECT_TRUE(send(0, file_.size()).value());
+}
+
 TEST_F(UploadsTest, NothingStaysOfWhatIsNotRight) {
     const std::string right = file_;
     file_[file_.size() - 1] ^= 1;
