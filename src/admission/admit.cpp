@@ -10,6 +10,7 @@
 #include "admission/form.hpp"
 #include "admission/inputs.hpp"
 #include "admission/judge.hpp"
+#include "admission/model_fit.hpp"
 #include "admission/models.hpp"
 #include "admission/named_files.hpp"
 #include "admission/own_checks.hpp"
@@ -187,6 +188,7 @@ private:
             co_return refuse(std::move(files.error()));
         }
         std::ranges::move(wanted_.coming, std::back_inserter(files->missing));
+        judge_models(files->missing);
         auto verdict = judge_nodes(graph_, catalogue_, submission_, files->missing);
         if (!verdict) {
             co_return tl::unexpected(std::move(verdict.error()));
@@ -211,6 +213,18 @@ private:
         }
         spec_.requirement = std::move(*requirement);
         co_return Decision<void>();
+    }
+
+    // Files that are known not to go together, before any GPU's time.
+    void judge_models(std::vector<workflow::MissingFile>& missing) {
+        auto unfit = find_unfit_models(desk_.rules.models, graph_, *catalogue_);
+        if (!desk_.rules.models.only_warns) {
+            std::ranges::move(unfit, std::back_inserter(missing));
+            return;
+        }
+        for (const workflow::MissingFile& file : unfit) {
+            spec_.warnings.emplace_back(unfit_warning(file));
+        }
     }
 
     // Last of what is judged here: a workflow that cannot run is not worth a download.

@@ -41,6 +41,7 @@ Task<> ComfyMachine::check_health() {
     auto stats = co_await link_.client.system_stats();
     if (!stats) {
         note_failure(stats.error());
+        co_await meet_agent(std::move(stats.error()));
         co_return;
     }
     known_.stats = std::move(*stats);
@@ -64,6 +65,10 @@ Task<> ComfyMachine::check_health() {
         co_return;
     }
     co_await clear_orphans();
+    if (known_.fetches_models && Ticks::now() - agent_asked_at_ >= options_.agent_interval) {
+        co_await look_for_agent();
+        report();
+    }
     const auto age = Ticks::now() - classes_read_at_;
     const bool idle = attempts_.empty();
     // A worker needs a third of a second for the answer, so preferably when it has nothing else to
@@ -90,6 +95,7 @@ Task<Result<>> ComfyMachine::come_up() {
     if (!refreshed) {
         co_return refreshed;
     }
+    known_.fetches_models = false;  // another server may be there now
     co_await look_for_agent();
     co_await clear_orphans();
     co_await announce_lead();
@@ -240,6 +246,8 @@ void ComfyMachine::go_down(std::string reason) {
     known_.last_error = std::move(reason);
     link_.uploaded.clear();
     link_.known_epoch = 0;
+    files_revision_.reset();
+    known_.agent_answers = false;
     report();
     if (was_down) {
         return;

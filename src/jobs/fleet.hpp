@@ -118,6 +118,11 @@ struct WorkerInfo {
     std::string gpu;      // name of the first device
     std::uint64_t vram_total = 0;
     std::uint64_t vram_free = 0;
+    std::uint64_t ram_total = 0;  // main memory of its machine; 0: not known
+    // Bytes of models that its agent has brought there since that started: from outside, and from
+    // other agents.
+    std::uint64_t fetched_outside = 0;
+    std::uint64_t fetched_from_peers = 0;
     std::size_t node_classes = 0;
     std::string last_error;  // why it is down
     std::optional<JobId> current_job;

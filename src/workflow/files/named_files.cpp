@@ -205,6 +205,9 @@ std::vector<MissingFile> find_nameless(
 }
 
 OwnRefusal MissingFile::refusal() const {
+    if (!unfit.empty()) {
+        return {unfit};
+    }
     if (is_linked) {
         return {"The file must be named in the prompt itself, not by another node"};
     }

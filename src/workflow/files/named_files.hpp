@@ -38,8 +38,8 @@ void split_annotation(std::string& name, std::string& folder);
 // {"__value__": [...]}.
 void replace_file(json::object& workflow, const FileUse& use, const json::object& with);
 
-// What stands in an input that chooses a file, and leads to none; or to one that will be brought to
-// a worker, against which nothing is said.
+// What stands in an input that chooses a file, and leads to none, or to one that is of no use
+// there; or to one that will be brought to a worker, against which nothing is said.
 struct MissingFile {
     std::string node_id;
     std::string class_type;
@@ -47,6 +47,7 @@ struct MissingFile {
     json::value value;
     bool is_linked = false;  // the name would only be known when it runs
     bool is_coming = false;
+    std::string unfit{};  // why it is of no use there
 
     // As the class's own check says it.
     OwnRefusal refusal() const;
