@@ -1,5 +1,6 @@
 #include "app/prewarm_study.hpp"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,11 +17,27 @@ namespace {
 constexpr std::chrono::hours kPast{7 * 24};
 constexpr std::size_t kJobsMax = 20'000;  // the newest
 constexpr std::chrono::seconds kFirst{60};
-constexpr double kUsualRate = 1.5e9;  // bytes per second, of a load, where nothing was learned
+// Bytes per second at which this type of GPU loads models.
+double load_rate(
+    const scheduler::Predictor& predictor,
+    const std::map<std::string, std::uint64_t>& models,
+    const std::string& gpu_type
+) {
+    constexpr double kUsual = 1.5e9;  // where nothing was learned
+    double bytes = 0;
+    double seconds = 0;
+    for (const auto& [name, size] : models) {
+        bytes += static_cast<double>(size);
+        seconds += predictor.load_seconds({name, size}, gpu_type, {});
+    }
+    return seconds > 0 && bytes > 0 ? bytes / seconds : kUsual;
+}
+
 const std::string kOwnDomain = "main";
 
 void let_others_go_first() {
     constexpr int kLeast = 19;
+    ::pthread_setname_np(::pthread_self(), "study");
     static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLeast));
 }
 
@@ -68,7 +85,11 @@ Task<> PrewarmStudy::study() {
         });
     });
     const bool stop = co_await is_cancelled();
-    if (stop || !past) {
+    if (stop) {
+        co_return;
+    }
+    if (!past) {
+        log::warning("past jobs could not be read", {{"error", past.error().message}});
         co_return;
     }
     p_.jobs.remember_kinds(kOwnDomain, past->kinds);
@@ -107,6 +128,7 @@ simulate::Fleet PrewarmStudy::fleet_for(const simulate::Trace& trace) const {
             models[model.name] = model.bytes;
         }
     }
+    std::map<std::string, double> rates;  // of loads, by type of GPU
     simulate::Fleet fleet;
     for (const auto& office : p_.offices()) {
         for (const auto& worker : office->fleet().workers()) {
@@ -118,13 +140,11 @@ simulate::Fleet PrewarmStudy::fleet_for(const simulate::Trace& trace) const {
             type.name = info.gpu;
             type.vram_bytes = info.vram_total;
             type.model_memory_bytes = info.model_memory_bytes;
-            double bytes = 0;
-            double seconds = 0;
-            for (const auto& [name, size] : models) {
-                bytes += static_cast<double>(size);
-                seconds += p_.jobs.predictor().load_seconds({name, size}, info.gpu, info.id);
+            const auto [rate, is_new] = rates.emplace(info.gpu, 0);
+            if (is_new) {
+                rate->second = load_rate(p_.jobs.predictor(), models, info.gpu);
             }
-            type.load_bytes_per_second = seconds > 0 && bytes > 0 ? bytes / seconds : kUsualRate;
+            type.load_bytes_per_second = rate->second;
         }
     }
     return fleet;

@@ -57,6 +57,7 @@ Task<Result<>> ComfyMachine::follow_warming(std::shared_ptr<WarmOrder> order, st
             is_called_back = true;
             auto ended = co_await end_warming(id);
             if (!ended) {
+                orphans_.insert(id);
                 co_return ended;
             }
         }
@@ -72,6 +73,7 @@ Task<Result<>> ComfyMachine::follow_warming(std::shared_ptr<WarmOrder> order, st
         }
         auto queue = co_await link_.client.queue();
         if (!queue && known_.state != State::up) {
+            orphans_.insert(id);
             co_return fail(Code::worker_lost, "worker " + id_ + " is down");
         }
         absences = queue && !queue->contains(id) ? absences + 1 : 0;

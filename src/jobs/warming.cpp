@@ -56,11 +56,13 @@ void Warming::completed(const JobId& job, const scheduler::ProfilePtr& profile) 
 
 void Warming::placed(const std::string& worker, const scheduler::Profile& profile) {
     const auto kind = at_work_.find(worker);
-    if (kind != at_work_.end() && kind->second != scheduler::kind_of(profile)) {
-        called_back_.insert(worker);
-        if (const auto known = p_.fleet.find(worker)) {
-            known->stop_warming();
-        }
+    if (kind == at_work_.end()) {
+        return;
+    }
+    has_job_.insert(worker);
+    const auto known = p_.fleet.find(worker);
+    if (known && kind->second != scheduler::kind_of(profile)) {
+        known->stop_warming();
     }
 }
 
@@ -93,7 +95,7 @@ Task<> Warming::warm(scheduler::Prewarmer::Order order) {
     auto result = co_await bring(order, kind);
     const bool stop = co_await is_cancelled();
     at_work_.erase(order.worker);
-    const bool has_job = called_back_.erase(order.worker) > 0;
+    const bool has_job = has_job_.erase(order.worker) > 0;
     if (stop || p_.is_stopping) {
         co_return;
     }

@@ -62,7 +62,7 @@ private:
     scheduler::Prewarmer prewarmer_;
     std::map<std::string, JobId> samples_;        // by kind
     std::map<std::string, std::string> at_work_;  // kinds, by worker
-    std::set<std::string> called_back_;           // workers at work
+    std::set<std::string> has_job_;               // workers at work to which a job went meanwhile
     bool is_on_ = false;
     bool is_looking_ = false;
     OnEnded on_ended_;
