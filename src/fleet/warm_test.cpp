@@ -54,7 +54,7 @@ protected:
     Code code_of(Load& load) {
         const Result<> result = end(load);
         EXPECT_FALSE(result);
-        return result ? Code::internal_error : result.error().code;
+        return result ? Code::internal : result.error().code;
     }
     bool wait_until_runs(std::uint64_t count) {
         return support::wait_until([&] { return comfy_->executions().total == count; });

@@ -85,7 +85,8 @@ std::vector<Prewarmer::Order> Prewarmer::look(
     Scheduler& scheduler, Time now, const CanLoad& can_load
 ) {
     std::vector<Order> orders;
-    if (now < next_look_) {
+    const bool was_set_back = next_look_ > now + kLook;  // the clock
+    if (now < next_look_ && !was_set_back) {
         return orders;
     }
     next_look_ = now + kLook;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kBetter = 0.99;
 constexpr double kNoWorse = 1.005;
-constexpr double kLoadsMax = 1.25;
+constexpr double kLoadsMax = 1.5;
 
 }  // namespace
 

@@ -19,7 +19,7 @@ struct PrewarmGain {
 
     static Side side_of(const Outcome& outcome);
     // The mean or the 95th percentile is better by a hundredth at least, neither is worse by more
-    // than half of one, and there are at most a quarter more loads.
+    // than half of one, and there are at most half more loads.
     bool is_gain() const;
     std::string sentence() const;  // for people
 };

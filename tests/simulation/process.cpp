@@ -54,6 +54,7 @@ Process::Process(World& world)
     };
     follow(events::FeedOptions().waiting_max, world_.rules.attentive);
     follow(1, world_.rules.hasty);
+    service_.set_prewarming({.is_on = world_.chance.one_in(3)});
     call(recover());
 }
 

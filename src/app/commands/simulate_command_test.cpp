@@ -83,7 +83,7 @@ TEST_F(SimulateCommand, ScalingIsComparedWithFixedFleetsAndTheRulesOfOthers) {
     flags_.settings.merge_max = 8;
     EXPECT_THAT(
         *simulate_text(flags_, true),
-        HasSubstr("With 0 to 10 machines at 0.40 USD an hour, taken back after 4 h on average, and "
+        HasSubstr("With 0 to 60 machines at 0.40 USD an hour, taken back after 4 h on average, and "
                   "up to 8 jobs in a run, this would have cost ")
     );
     flags_.elastic.min = 100;
