@@ -18,8 +18,8 @@ scheduler::ProfilePtr profile_of(const std::string& model) {
     return profile;
 }
 
-// Three jobs of one kind and then one of another, again and again: when the next three come, the
-// worker has what only the fourth needs.
+// Three jobs of one kind and, when those are done, one of another, again and again: when the next
+// three come, the worker has what only the fourth needs.
 Trace make_rounds(int rounds, double round_s) {
     Trace trace;
     for (const char* model : {"often", "seldom"}) {
@@ -29,7 +29,7 @@ Trace make_rounds(int rounds, double round_s) {
     for (int round = 0; round < rounds; ++round) {
         for (const std::uint32_t profile : {0U, 0U, 0U, 1U}) {
             TraceJob job;
-            job.at_ms = static_cast<std::int64_t>(1'000 * round_s * round);
+            job.at_ms = static_cast<std::int64_t>(1'000 * round_s * round) + 20'000 * profile;
             job.profile = profile;
             trace.jobs.push_back(job);
         }
@@ -59,7 +59,7 @@ TEST(PrewarmGain, ThereIsOneWhereAWorkerIdlesWithWhatIsSeldomNeeded) {
 
 TEST(PrewarmGain, ThereIsNoneWhereNothingIdlesOrAllIsLoaded) {
     EXPECT_FALSE(gain_of(make_rounds(60, 22), "1xL40S").is_gain()) << "busy all the time";
-    EXPECT_FALSE(gain_of(make_rounds(60, 120), "2xL40S").is_gain()) << "a worker for each kind";
+    EXPECT_FALSE(gain_of(make_rounds(60, 120), "8xL40S").is_gain()) << "all stays loaded";
     EXPECT_FALSE(gain_of(make_rounds(1, 120), "1xL40S").is_gain()) << "nothing comes again";
 }
 
@@ -78,8 +78,8 @@ TEST(PrewarmGain, WhatIsLoadedInVainIsReckonedWith) {
     Trace trace = make_rounds(60, 120);
     TraceJob other;
     other.profile = 1;
-    for (int round = 0; round < 60; ++round) {  // just as the worker has begun to load
-        other.at_ms = 120'000 * round + 30'000;
+    for (int round = 0; round < 60; ++round) {  // as the worker has begun to load
+        other.at_ms = 120'000 * round + 37'000;
         trace.jobs.push_back(other);
     }
     sort_jobs(trace.jobs);

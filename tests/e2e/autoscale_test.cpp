@@ -64,8 +64,12 @@ protected:
             const bool is_process = std::ranges::all_of(name, [](unsigned char letter) {
                 return std::isdigit(letter) != 0;
             });
-            const std::string words = is_process ? read_file(entry.path() / "cmdline") : "";
-            if (words.find(folder_ / "") != std::string::npos &&
+            if (!is_process) {
+                continue;
+            }
+            const std::string words = read_file(entry.path() / "cmdline");
+            const std::string given = words + read_file(entry.path() / "environ");
+            if (given.find(folder_ / "") != std::string::npos &&
                 words.find("serve") == std::string::npos) {
                 killed += ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL) == 0 ? 1 : 0;
             }
