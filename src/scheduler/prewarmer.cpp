@@ -8,6 +8,7 @@ namespace comfyd::scheduler {
 namespace {
 
 constexpr std::size_t kKindsMax = 16;   // that are looked at, the most wanted ones
+constexpr std::size_t kOrdersMax = 8;   // of one look, which a thread waits for
 constexpr double kAhead_s = 600;        // for which rates are taken to hold
 constexpr double kPinnedWorth_s = 1e6;  // more than anything that is expected
 constexpr Millis kIdleLeast{2'000};
@@ -119,7 +120,7 @@ std::vector<Prewarmer::Order> Prewarmer::look(
             warmth.workers, [at](const Warmth::Worker& worker) { return has(worker.loaded, at); }
         ));
     }
-    for (Choice best = choose(warmth, kinds, now); best.gain_s > 0;
+    for (Choice best = choose(warmth, kinds, now); best.gain_s > 0 && orders.size() < kOrdersMax;
          best = choose(warmth, kinds, now)) {
         Warmth::Worker& worker = warmth.workers[best.worker];
         const std::uint64_t then = worker.then_loaded[best.kind];

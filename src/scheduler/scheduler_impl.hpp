@@ -160,7 +160,13 @@ private:
     // Until when a job waits for others that can ride along; nullopt: it does not.
     std::optional<Time> gathers_until(const Order::Head& head, Time now);
     void note_arrival(const JobId& job, const JobKeys& keys);
-    Warmth::Worker warmth_of(Index worker, const std::vector<Index>& kinds, Time now) const;
+    std::vector<std::uint64_t> kinds_in(const std::vector<Index>& kinds) const;
+    Warmth::Worker warmth_of(
+        Index worker,
+        const std::vector<Index>& kinds,
+        const std::vector<std::uint64_t>& included,
+        Time now
+    ) const;
     void worker_changed(Index worker);
     void remember_to_ask(Index group, Deferred deferred);
     // How far off the expected waits of some jobs were corrects those of others.

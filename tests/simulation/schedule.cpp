@@ -168,10 +168,7 @@ jobs::Spec Schedule::make_spec() {
         profile->shape = "shape " + spec.requirement.encoded();
         profile->heuristic_seconds = 1;
         profile->can_be_merged = true;
-        if (chance.one_in(2)) {
-            const std::string model = "checkpoint/" + std::to_string(chance.below(3));
-            profile->models = {{model, 1'000'000'000}};
-        }
+        profile->models = {{"checkpoint/" + std::to_string(chance.below(2)), 1'000'000'000}};
         spec.profile = std::move(profile);
     }
     return spec;
