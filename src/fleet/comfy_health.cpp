@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "fleet/comfy_machine.hpp"
 #include "workflow/merge/merge.hpp"
+#include "workflow/plan/loaders.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -145,6 +146,7 @@ Task<Result<>> ComfyMachine::refresh_classes() {
     if (known_.classes != *classes) {
         known_.classes = std::move(*classes);
         known_.merges = workflow::worker_supports_merge(*known_.classes);
+        known_.warms = known_.classes->find(workflow::kWarmClass) != nullptr;
         report();
     }
     co_return Result<>();

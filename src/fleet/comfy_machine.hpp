@@ -42,6 +42,7 @@ struct MachineReport {
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
     bool merges = false;          // has what merged prompts are made with
+    bool warms = false;           // has what models are loaded ahead of jobs with
     bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
     bool fetches_models = false;  // an agent is in front of it that does so
     bool agent_answers = false;   // whether ComfyUI does or not
@@ -87,6 +88,16 @@ struct AttemptOrder {
     OwnerOf owner_of;  // called on the machine's executor
 };
 
+// Models that the core wants there ahead of jobs. Made there; from then on the machine's.
+struct WarmOrder {
+    WarmOrder(Executor executor, std::string text, Millis most)
+        : workflow(std::move(text)), patience(most), stop(executor) {}
+
+    std::string workflow;
+    Millis patience;
+    jobs::StopRequest stop;
+};
+
 class ComfyMachine : public std::enable_shared_from_this<ComfyMachine> {
 public:
     ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts);
@@ -108,6 +119,7 @@ public:
     Task<Result<>> fetch_models(
         std::vector<json::object> wishes, std::function<void(jobs::ModelHolder::Fetched)> told
     );
+    Task<Result<>> warm(std::shared_ptr<WarmOrder> order);
     // It gets nothing more until a prompt of ours has run there, which is tried after `rest`.
     void quarantine(std::string reason, Millis rest);
     // What it would say to the prompt, which may hold asset references, without running it.
@@ -152,6 +164,9 @@ private:
     Task<Result<>> check_blockage();
     Task<Result<>> probe();
     Task<Result<>> send_probe();
+    Task<Result<>> send_own(std::string id, json::object prompt);
+    Task<Result<>> follow_warming(std::shared_ptr<WarmOrder> order, std::string id);
+    Task<Result<>> end_warming(std::string id);
     void block(Blockage blockage);
     void unblock();
     Task<> free_after_failure();

@@ -179,6 +179,18 @@ public:
         return nullptr;
     }
 
+    // It can bring models into memory ahead of jobs.
+    virtual bool warms() const { return false; }
+    // Brings there what the workflow would load, without running it. Jobs may be given to it
+    // meanwhile: they wait for the file that is being loaded, at most. Code::not_found: the
+    // workflow loads nothing that it knows; Code::cancelled: stop_warming(), or the end of the
+    // task; Code::execution_timeout: it took longer than `patience`; else as a run fails.
+    virtual Task<Result<>> warm(std::string workflow, Millis patience) {
+        static_cast<void>(workflow), static_cast<void>(patience);
+        co_return fail(Code::not_found, "this worker loads nothing ahead of jobs");
+    }
+    virtual void stop_warming() {}
+
     // Who brings model files there; nullptr: nobody.
     virtual ModelHolder* models() { return nullptr; }
 

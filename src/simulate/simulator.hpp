@@ -24,6 +24,7 @@ struct Settings {
     int merge_max = 1;
     // A merged run of n jobs takes 1 + this x (n - 1) times as long as one of them.
     double merge_cost = 0.3;
+    bool prewarms = false;  // idle workers load models ahead of jobs (scheduler/prewarmer.hpp)
 };
 
 // Of the whole fleet at one time.
@@ -43,7 +44,8 @@ struct Outcome {
     double run_seconds = 0;          // of all workers, without loads
     double load_seconds = 0;
     std::uint64_t runs = 0;
-    std::uint64_t loads = 0;  // runs or preparations that had to load something
+    std::uint64_t loads = 0;     // runs or preparations that had to load something
+    std::uint64_t prewarms = 0;  // of them, ahead of jobs
     std::uint64_t failed_runs = 0;
     std::uint64_t failed_jobs = 0;
     std::uint64_t completed = 0;
@@ -52,7 +54,8 @@ struct Outcome {
     double run_error = 0;  // median relative error of the run times as predicted
     std::vector<Moment> timeline;
 
-    double utilisation() const;  // part of the workers' time spent on runs
+    double utilisation() const;      // part of the workers' time spent on runs
+    double mean_turnaround() const;  // seconds, of jobs that ended
     double gpu_seconds() const { return run_seconds + load_seconds; }
     double images_per_gpu_second() const;
 };

@@ -655,6 +655,9 @@ void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
     command.add_option(
         "--policy", flags.policies, "finish-time, score, fifo, pressure; several with commas"
     );
+    command.add_flag(
+        "--prewarm", flags.prewarm, "Each policy once more: idle workers load models ahead of jobs"
+    );
     command.add_option("--load-mbps", flags.load_mb_per_s, "MB/s at which every GPU loads models");
     command.add_option(
         "--model-memory", flags.model_memory_gb, "GB for models beside the latest, of every GPU"
