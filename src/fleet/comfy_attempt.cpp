@@ -210,6 +210,15 @@ void ComfyAttempt::on_message(const comfy::Message& message, Ticks::time_point c
         listener_.on_preview(preview->bytes, preview->content_type);
     } else if (tracker_->apply(message)) {
         time_node(tracker_->snapshot().current_node);
+        progress_untold_ = true;
+        if (has_audience()) {
+            tell_progress();
+        }
+    }
+}
+
+void ComfyAttempt::tell_progress() {
+    if (std::exchange(progress_untold_, false) && !stop_.reason && !entry_) {
         listener_.on_progress(tracker_->snapshot());
     }
 }

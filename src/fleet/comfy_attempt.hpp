@@ -99,6 +99,8 @@ public:
     void on_message(const comfy::Message& message, std::chrono::steady_clock::time_point came_at);
     // One came that cannot be read, and may have been about this prompt.
     void on_message_missed() { told_run_.miss(); }
+    // Where nobody waits for it, progress is told when this is called.
+    void tell_progress();
     void on_socket_lost();
     // Somebody waits for what it tells while it runs.
     bool has_audience() const {
@@ -231,6 +233,7 @@ private:
     bool reattached_ = false;
     bool orphaned_ = false;
     bool seen_message_ = false;
+    bool progress_untold_ = false;
     bool left_worker_ = false;
     bool gpu_failed_ = false;                     // by what the prompt ended with
     bool end_marked_ = false;                     // the end marker came

@@ -333,9 +333,11 @@ Task<> ComfyMachine::read_socket() {
         }
         const auto now = Ticks::now();
         link_.socket_heard_at = now;
-        if (!frame->binary && !has_audience() && held_.hold(frame->data, now)) {
+        if (!has_audience()) {
             is_held_.notify();
-            continue;
+            if (!frame->binary && held_.hold(frame->data, now)) {
+                continue;
+            }
         }
         hear_held();
         if (!frame->binary && frame->data.size() > kKeptTextBytesMax) {
@@ -360,6 +362,9 @@ Task<> ComfyMachine::tell_later() {
         co_await is_held_.wait();
         goes_on = co_await sleep_for(kSoonEnough);
         hear_held();
+        for (const auto& [prompt, attempt] : attempts_) {
+            attempt->tell_progress();
+        }
     }
 }
 
