@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "comfy/held_frames.hpp"
 #include "fleet/attempt_relay.hpp"
 #include "fleet/class_cache.hpp"
 #include "fleet/comfy_attempt.hpp"
@@ -181,7 +182,11 @@ private:
 
     Task<> keep_socket();
     Task<> read_socket();
-    void dispatch(const comfy::Message& message);
+    bool has_audience() const;
+    Task<> tell_later();
+    void hear_held();
+    void miss_message();
+    void dispatch(const comfy::Message& message, Ticks::time_point came_at);
 
     const std::string id_;
     ComfyMachineParts parts_;
@@ -206,6 +211,8 @@ private:
     bool reachable_ = false;
     Signal reachable_changed_;
     Signal socket_changed_;
+    comfy::HeldFrames held_;
+    Signal is_held_;
     std::uint64_t messages_skipped_ = 0;  // unknown or malformed
 
     Ticks::time_point agent_asked_at_{};

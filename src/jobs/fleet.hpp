@@ -76,6 +76,9 @@ class AttemptListener {
 public:
     virtual ~AttemptListener() = default;
     virtual void on_progress(const Progress& progress) = 0;
+    // Whether anybody waits for each on_progress() now. Where nobody does it may come some
+    // milliseconds later, and only the latest.
+    virtual bool wants_progress() const { return true; }
     virtual void on_preview(std::string bytes, std::string content_type) = 0;
     virtual void on_output(const Output& output) = 0;
     // Before the attempt ends, however it ends; not for one that never came to its worker. Again
