@@ -462,6 +462,8 @@ private:
         services_->webhooks = std::make_shared<const api::WebhookServices>(
             api::WebhookServices{*endpoints_, *ledger_, *notifier_, fleet_event_names()}
         );
+        services_->answers =
+            std::make_shared<api::AnswerShelf>([this] { return ledger_->changes(); });
         services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
