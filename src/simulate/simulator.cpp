@@ -199,6 +199,8 @@ private:
         Machine& machine = machines_[action.worker];
         machine.missing.clear();
         const double load_s = load(machine, action.profile);
+        machine.results.clear();  // it keeps those of its latest prompts, of which this is one
+        machine.latest.reset();
         outcome_.load_seconds += load_s;
         ++outcome_.prewarms;
         machine.prewarms = true;
