@@ -129,16 +129,21 @@ Result<std::optional<HistoryEntry>> read_history_text(
 }  // namespace
 
 Task<Result<Message>> Events::next() {
-    auto frame = co_await socket_->read();
+    auto frame = co_await next_frame();
     if (!frame) {
         co_return fail(std::move(frame.error()));
     }
-    if (!frame->binary && frame->data.size() > kTextMessageBytesMax) {
+    auto message = co_await decode(std::move(*frame));
+    co_return message;
+}
+
+Task<Message> Events::decode(net::WebSocketMessage frame) {
+    if (!frame.binary && frame.data.size() > kTextMessageBytesMax) {
         co_return Malformed{};
     }
-    const bool binary = frame->binary;
+    const bool binary = frame.binary;
     auto message =
-        co_await read_anywhere(pool_, std::move(frame->data), [binary](const std::string& data) {
+        co_await read_anywhere(pool_, std::move(frame.data), [binary](const std::string& data) {
             return binary ? decode_binary(data) : decode_text(data);
         });
     co_return message;

@@ -93,8 +93,11 @@ public:
     Events(std::unique_ptr<net::WebSocket> socket, Pool& pool)
         : socket_(std::move(socket)), pool_(pool) {}
 
-    // Large messages are decoded on the pool; texts above 8 MB are Malformed.
     Task<Result<Message>> next();
+    // The two halves of next(). Large messages are decoded on the pool; texts above 8 MB are
+    // Malformed.
+    Task<Result<net::WebSocketMessage>> next_frame() { return socket_->read(); }
+    Task<Message> decode(net::WebSocketMessage frame);
     void abort() { socket_->abort(); }
 
 private:

@@ -95,6 +95,8 @@ public:
     bool fetches_models() const { return known_.fetches_models; }
     std::optional<std::vector<std::string>> lacking(const Requirement& requirement) const override;
     bool is_open() const override;
+    bool is_coming() const override;
+    bool may_run(const Requirement& requirement) const override;
     std::uint64_t free_bytes() const override { return known_.disk_free_bytes; }
     std::optional<std::string> content_address(const std::string& sha256) const override;
     Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
@@ -133,6 +135,7 @@ private:
 
     const std::string& gpu_kind() const;
     std::uint64_t gpu_memory() const;
+    std::uint64_t ram_total() const;
     ComfyMachineParts machine_parts();
     // A call that the machine can post, with what it says.
     template <class... Said>

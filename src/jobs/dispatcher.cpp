@@ -115,6 +115,11 @@ void Dispatcher::start() {
     COMFYD_ON(core_);
     *on_fleet_ = [this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
+        for (const std::string& worker : workers) {
+            if (fleet_.find(worker) == nullptr) {
+                preparing_.forget(worker);
+            }
+        }
         pump();
         preparing_.look();
     };
@@ -465,6 +470,9 @@ std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const
             explanation->reasons.push_back(*worker + " loads the models of such jobs ahead");
         }
         for (std::string& why : fleet_.hindrances(machine.pool)) {
+            explanation->reasons.push_back(std::move(why));
+        }
+        for (std::string& why : preparing_.reasons(id)) {
             explanation->reasons.push_back(std::move(why));
         }
     }

@@ -70,6 +70,7 @@ public:
     struct Kind {
         Index type = 0;
         std::uint64_t vram_bytes = 0;
+        std::uint64_t ram_bytes = 0;
         std::size_t members = 0;  // available ones
         double capacity = 0;      // of those: see capacity_of()
         std::set<FreeKey> free;
@@ -89,9 +90,16 @@ public:
     Can can(Index kind, Index requirement) const;
     bool can_run(Index kind, Index requirement) const { return can(kind, requirement) != Can::no; }
     bool can_run(const Machine& machine, Index profile) const;
-    // The memory of one of this kind is enough, if nothing else runs on its GPU. When it is for
-    // none that can run the profile, those with the most memory count as enough.
-    bool is_large_enough(const Kind& kind, Index profile) const;
+    // The memory of one of this kind is enough, if nothing else runs on its GPU: that of its GPU
+    // for the run, and its main memory for the models. When it is for none that can run the
+    // profile, those with the most memory count as enough.
+    bool is_large_enough(const Kind& kind, Index profile) const {
+        return has_large_gpu(kind, profile) && has_memory(kind, profile);
+    }
+    bool has_large_gpu(const Kind& kind, Index profile) const;
+    bool has_memory(const Kind& kind, Index profile) const;
+    // That its models take together.
+    std::uint64_t model_bytes(Index profile) const;
     // What a run takes of its GPU's memory: as expected, or what its request asks for.
     std::uint64_t claim(const Machine& machine, Index profile) const;
     // So is what the other jobs on its GPU leave.

@@ -61,6 +61,7 @@ struct WorkerState {
     std::string gpu{};
     std::uint64_t vram_bytes = 0;  // of the GPU; 0: not known, then everything fits
     std::string region{};          // where it stands, as a request may name it
+    std::uint64_t ram_bytes = 0;   // main memory of its machine; 0: not known, likewise
     // Models that stay loaded beside those of its latest job, as far as they fit in here together.
     std::uint64_t model_memory_bytes = 0;
     int slots = 1;                  // jobs that it runs at a time

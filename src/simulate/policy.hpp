@@ -60,9 +60,10 @@ struct Scene {
     bool prewarms = false;  // of the scheduler's own policies
 };
 
-// "finish-time", "score", "fifo": the scheduler's own. "pressure": SwarmUI's rule, under which a
-// free backend takes a request whose model it has, and else loads the model with the highest
-// pressure, 10 x waiting requests + age of the oldest in seconds. nullptr: no such policy.
+// "finish-time", "score", "fifo": the scheduler's own; "no-results": the first of them, which is
+// not told which jobs do the same. "pressure": SwarmUI's rule, under which a free backend takes a
+// request whose model it has, and else loads the model with the highest pressure, 10 x waiting
+// requests + age of the oldest in seconds. nullptr: no such policy.
 std::unique_ptr<Policy> make_policy(std::string_view name, const Scene& scene);
 std::vector<std::string> policy_names();
 // The scheduler's own may have idle workers load models ahead of jobs.

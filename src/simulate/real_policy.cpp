@@ -15,6 +15,9 @@ Time to_time(std::int64_t ms) {
     return Time(Millis(ms));
 }
 
+// The default without its knowledge of which jobs do the same, to show what that is worth.
+constexpr std::string_view kWithoutContents = "no-results";
+
 // Ids that sort as the jobs came.
 JobId job_id(std::uint32_t job) {
     JobId id;
@@ -33,8 +36,8 @@ std::uint32_t job_of(const JobId& id) {
 
 class RealPolicy final : public Policy {
 public:
-    RealPolicy(const Scene& scene, scheduler::Options options)
-        : scene_(scene), scheduler_(scene.estimates, options) {
+    RealPolicy(const Scene& scene, scheduler::Options options, bool knows_contents)
+        : scene_(scene), scheduler_(scene.estimates, options), knows_contents_(knows_contents) {
         for (std::uint32_t worker = 0; worker < scene.fleet.size(); ++worker) {
             ids_.push_back(worker_id(scene.fleet, worker));
             workers_.emplace(ids_.back(), worker);
@@ -53,6 +56,7 @@ public:
         if (scene_.prewarms && failed_on.empty()) {
             prewarmer_.arrived(keys.profile, keys.queued_at);
         }
+        keys.content = knows_contents_ ? from.content : 0;
         for (const std::uint32_t worker : failed_on) {
             keys.avoid.push_back(ids_[worker]);
         }
@@ -136,6 +140,7 @@ private:
     std::unordered_map<std::string, std::uint32_t> workers_;
     scheduler::Scheduler scheduler_;
     scheduler::Prewarmer prewarmer_;
+    const bool knows_contents_;
 };
 
 }  // namespace
@@ -145,7 +150,7 @@ std::string worker_id(const Fleet& fleet, std::uint32_t worker) {
 }
 
 std::vector<std::string> policy_names() {
-    return {"finish-time", "score", "fifo", "pressure"};
+    return {"finish-time", "score", "fifo", "pressure", std::string(kWithoutContents)};
 }
 
 bool may_prewarm(std::string_view policy) {
@@ -156,14 +161,15 @@ std::unique_ptr<Policy> make_policy(std::string_view name, const Scene& scene) {
     if (name == "pressure") {
         return std::make_unique<PressurePolicy>(scene);
     }
-    const auto policy = scheduler::parse_policy(name);
+    const bool knows_contents = name != kWithoutContents;
+    const auto policy = scheduler::parse_policy(knows_contents ? name : "finish-time");
     if (!policy) {
         return nullptr;
     }
     scheduler::Options options;
     options.policy = *policy;
     options.merge_max = scene.merge_max;
-    return std::make_unique<RealPolicy>(scene, options);
+    return std::make_unique<RealPolicy>(scene, options, knows_contents);
 }
 
 }  // namespace comfyd::simulate

@@ -67,6 +67,12 @@ public:
             const double all = c.outcome.makespan * static_cast<double>(c.outcome.workers);
             return percent(all > 0 ? c.outcome.load_seconds / all : 0);
         });
+        if (std::ranges::any_of(trace_.jobs, [](const TraceJob& job) {
+                return job.content != 0;
+            })) {
+            row("answered from results",
+                [](const Column& c) { return std::to_string(c.outcome.repeated); });
+        }
         row("model loads", [](const Column& c) { return std::to_string(c.outcome.loads); });
         row("GPU-seconds", [](const Column& c) { return number(c.outcome.gpu_seconds()); });
         row("images a GPU-second",

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "scheduler/predictor.hpp"
@@ -15,6 +17,7 @@ namespace comfyd::simulate {
 namespace {
 
 constexpr int kAttemptsMax = 3;
+constexpr double kRepeatedPart = 0.01;  // of a run whose results the worker has
 constexpr std::size_t kMomentsMax = 600;
 constexpr std::uint64_t kProgressEvery = 4'096;
 // What waits after so many steps in which nothing started fits nowhere.
@@ -29,8 +32,10 @@ struct LoadedModel {
 struct Machine {
     const GpuType* type = nullptr;
     std::string id;
-    std::vector<LoadedModel> loaded;  // the latest used first
-    Action action;                    // while busy
+    std::vector<LoadedModel> loaded;      // the latest used first
+    std::deque<std::uint64_t> results;    // contents of its latest runs, the latest last
+    std::optional<std::uint32_t> latest;  // profile of its latest run
+    Action action;                        // while busy
     bool busy = false;
     bool up = true;
     bool fails = false;            // what it does now will fail
@@ -194,6 +199,8 @@ private:
         Machine& machine = machines_[action.worker];
         machine.missing.clear();
         const double load_s = load(machine, action.profile);
+        machine.results.clear();  // it keeps those of its latest prompts, of which this is one
+        machine.latest.reset();
         outcome_.load_seconds += load_s;
         ++outcome_.prewarms;
         machine.prewarms = true;
@@ -216,7 +223,7 @@ private:
         double run_s = 0;
         machine.fails = false;
         if (!action.jobs.empty()) {
-            run_s = run_seconds(action) / machine.type->speed;
+            run_s = run_seconds(action) * unsaved_part(machine, action) / machine.type->speed;
             ++outcome_.runs;
             machine.fails =
                 settings_.failure_rate > 0 && random_.uniform() < settings_.failure_rate;
@@ -246,6 +253,24 @@ private:
             );
         }
         return longest * (1 + settings_.merge_cost * (static_cast<double>(action.jobs.size()) - 1));
+    }
+
+    // What the worker's cache leaves of a run.
+    double unsaved_part(Machine& machine, const Action& action) {
+        const bool is_near = std::exchange(machine.latest, action.profile) == action.profile;
+        const std::uint64_t content =
+            action.jobs.size() == 1 ? trace_.jobs[action.jobs.front()].content : 0;
+        const bool is_same =
+            content != 0 && std::ranges::find(machine.results, content) != machine.results.end();
+        std::erase(machine.results, content);
+        machine.results.push_back(content);
+        if (machine.results.size() > settings_.results_kept) {
+            machine.results.pop_front();
+        }
+        outcome_.repeated += is_same ? 1U : 0U;
+        return is_same   ? kRepeatedPart
+               : is_near ? 1 - trace_.profiles[action.profile].kept_part
+                         : 1;
     }
 
     // Brings the models of the profile in; those that were used longest ago make room.
@@ -341,6 +366,8 @@ private:
         machine.loaded.clear();
         machine.warm_at_ms = now_;
         end_prewarm(worker);
+        machine.results.clear();
+        machine.latest.reset();
         if (machine.busy) {
             end(worker, true);
         }
@@ -421,6 +448,26 @@ private:
 
 }  // namespace
 
+namespace {
+
+// Of each job, with all that a worker's cache can save.
+std::vector<double> least_work(const Trace& trace) {
+    std::vector<double> least;
+    least.reserve(trace.jobs.size());
+    std::unordered_set<std::uint64_t> seen;
+    for (const TraceJob& job : trace.jobs) {
+        const TraceProfile& profile = trace.profiles[job.profile];
+        const bool is_repeat = job.content != 0 && !seen.insert(job.content).second;
+        least.push_back(
+            profile.seconds * static_cast<double>(job.factor) *
+            (is_repeat ? std::min(kRepeatedPart, 1 - profile.kept_part) : 1 - profile.kept_part)
+        );
+    }
+    return least;
+}
+
+}  // namespace
+
 double Outcome::utilisation() const {
     const double all = makespan * static_cast<double>(workers);
     return all > 0 ? run_seconds / all : 0;
@@ -465,6 +512,7 @@ double makespan_bound(const Trace& trace, const Fleet& fleet) {
         load_rate = std::max(load_rate, type.load_bytes_per_second);
     }
     std::map<std::string, std::uint64_t> models;
+    const std::vector<double> least = least_work(trace);
     double longest = 0;
     double from_back = 0;  // work of the jobs from here on
     double bound = 0;
@@ -472,7 +520,7 @@ double makespan_bound(const Trace& trace, const Fleet& fleet) {
     const double first = static_cast<double>(trace.jobs.front().at_ms) / 1000;
     for (auto job = trace.jobs.rbegin(); job != trace.jobs.rend(); ++job) {
         const double at = static_cast<double>(job->at_ms) / 1000 - first;
-        const double work = trace.profiles[job->profile].seconds * static_cast<double>(job->factor);
+        const double work = least[static_cast<std::size_t>(trace.jobs.rend() - job) - 1];
         from_back += work;
         used[job->profile] = true;
         longest = std::max(longest, at + work / fastest);

@@ -25,6 +25,8 @@ struct Settings {
     // A merged run of n jobs takes 1 + this x (n - 1) times as long as one of them.
     double merge_cost = 0.3;
     bool prewarms = false;  // idle workers load models ahead of jobs (scheduler/prewarmer.hpp)
+    // Of how many of its latest prompts a worker keeps the results; ComfyUI's usual cache: of one.
+    std::size_t results_kept = 1;
 };
 
 // Of the whole fleet at one time.
@@ -46,6 +48,7 @@ struct Outcome {
     std::uint64_t runs = 0;
     std::uint64_t loads = 0;     // runs or preparations that had to load something
     std::uint64_t prewarms = 0;  // of them, ahead of jobs
+    std::uint64_t repeated = 0;  // runs that were answered from results the worker had
     std::uint64_t failed_runs = 0;
     std::uint64_t failed_jobs = 0;
     std::uint64_t completed = 0;
@@ -73,7 +76,7 @@ Result<Outcome> simulate(
 );
 
 // No schedule whatsoever can be shorter: every job's work must be done by somebody after it came,
-// and every model be loaded at least once.
+// less what a worker's cache can save at most, and every model be loaded at least once.
 double makespan_bound(const Trace& trace, const Fleet& fleet);
 
 }  // namespace comfyd::simulate

@@ -211,7 +211,8 @@ struct Config {
     bool fetching_addresses = false;
     bool fetching_properties = false;
     std::vector<std::string> fetching_hosts;
-    std::string fetching_list;  // a file; empty: none
+    std::string fetching_list;         // a file; empty: none
+    bool fetching_only_warns = false;  // of models that do not go together
     double gpu_second_usd = 0.0005;
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;
