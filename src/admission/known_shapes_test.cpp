@@ -58,11 +58,12 @@ TEST(KnownShapes, WhoeverHasASayMakesADifference) {
     const auto policy = std::make_shared<const workflow::SecurityPolicy>();
     const auto another = std::make_shared<const workflow::SecurityPolicy>();
     const Requirement in_pool = Requirement().in_pool("fast");
-    const std::string key = key_of_shape(graph, *catalogue, policy, {}, true);
-    EXPECT_EQ(key_of_shape(other, *catalogue, policy, {}, true), key);
-    EXPECT_NE(key_of_shape(graph, *catalogue, another, {}, true), key);
-    EXPECT_NE(key_of_shape(graph, *catalogue, policy, in_pool, true), key);
-    EXPECT_NE(key_of_shape(graph, *catalogue, policy, {}, false), key);
+    const std::string key = key_of_shape(graph, *catalogue, policy, {}, true, 0);
+    EXPECT_EQ(key_of_shape(other, *catalogue, policy, {}, true, 0), key);
+    EXPECT_NE(key_of_shape(graph, *catalogue, another, {}, true, 0), key);
+    EXPECT_NE(key_of_shape(graph, *catalogue, policy, in_pool, true, 0), key);
+    EXPECT_NE(key_of_shape(graph, *catalogue, policy, {}, false, 0), key);
+    EXPECT_NE(key_of_shape(graph, *catalogue, policy, {}, true, 1), key);
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ Task<> PrewarmStudy::study() {
     const jobs::ServiceOptions options = service_options(p_.config);
     simulate::Settings settings;
     settings.merge_max = options.scheduling.merge_max;
+    settings.load_jitter = 0;  // chance must not decide
     const std::string policy(scheduler::to_string(options.scheduling.policy));
     auto gain = co_await thread_.run(
         [this, trace = std::move(past->trace), fleet = std::move(fleet), policy, settings] {
@@ -113,7 +114,8 @@ Task<> PrewarmStudy::study() {
     if (is_over || !gain) {
         co_return;
     }
-    if (gain->is_gain() != is_on_) {
+    if (told_ != gain->is_gain()) {
+        told_ = gain->is_gain();
         log::info("past jobs were replayed", {{"prewarm", gain->sentence()}});
     }
     set(gain->is_gain());

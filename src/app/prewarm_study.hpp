@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "app/commands/record_trace.hpp"
@@ -52,6 +53,7 @@ private:
     const std::filesystem::path data_;
     std::atomic<bool> is_on_{false};
     std::atomic<bool> is_over_{false};
+    std::optional<bool> told_;  // what the log was told last
     Pool thread_{1};
     TaskGroup tasks_;
 };

@@ -9,7 +9,7 @@ namespace comfyd::simulate {
 namespace {
 
 constexpr double kBetter = 0.99;
-constexpr double kNoWorse = 1.005;
+constexpr double kNoWorse = 1.01;
 constexpr double kLoadsMax = 1.5;
 
 }  // namespace

@@ -18,8 +18,8 @@ struct PrewarmGain {
     Side with;
 
     static Side side_of(const Outcome& outcome);
-    // The mean or the 95th percentile is better by a hundredth at least, neither is worse by more
-    // than half of one, and there are at most half more loads.
+    // The mean or the 95th percentile is better by a hundredth at least, neither is worse by as
+    // much, and there are at most half more loads.
     bool is_gain() const;
     std::string sentence() const;  // for people
 };

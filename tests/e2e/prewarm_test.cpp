@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr const char* kOften = "sd15.safetensors";
-constexpr const char* kSeldom = "sub/xl.safetensors";
+constexpr const char* kSeldom = "other.safetensors";  // as large
 
 class Prewarm : public testing::Test {
 protected:
@@ -25,6 +25,7 @@ protected:
 
     void serve(DoubleOptions options, const std::string& mode, std::vector<std::string> more = {}) {
         options.batch_pack = true;
+        options.models = {kSeldom};
         thread_.start();
         gpu_ = std::make_unique<ComfyDouble>(thread_.context(), std::move(options));
         gpu_->start();
@@ -94,7 +95,7 @@ TEST_F(Prewarm, AnIdleWorkerHasTheModelsThatOftenComeWhenTheNextJobDoes) {
     EXPECT_EQ(gpu_->executions().loads, 3U);
     run(kOften);
     EXPECT_EQ(gpu_->executions().loads, 3U) << "no load before the job";
-    EXPECT_TRUE(wait_for_metric("comfyd_prewarm_on 1"));
+    EXPECT_TRUE(wait_for_metric("\ncomfyd_prewarm_on 1\n"));
 }
 
 TEST_F(Prewarm, AJobThatNeedsOtherModelsCallsTheWorkerBack) {
@@ -108,6 +109,23 @@ TEST_F(Prewarm, AJobThatNeedsOtherModelsCallsTheWorkerBack) {
     run(kSeldom);
     EXPECT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"called_back\"} 1"))
         << comfyd_->log();
+}
+
+TEST_F(Prewarm, AJobThatWaitsIsToldThatItsModelsAreLoadedAhead) {
+    serve({.load = Millis(50)}, "on");
+    run_several();
+    Faults faults;
+    faults.run.hang_interruptible = true;
+    faults.run_prompts = 1;
+    gpu_->set_faults(faults);
+    ASSERT_TRUE(wait_until_it_loads()) << comfyd_->log();
+    const std::string worker = gpu_->url().substr(std::string("http://").size());
+    comfyd_->http().post("/admin/v1/workers/" + worker + "/drain", "");
+    const std::string id = submit(kOften);
+    EXPECT_THAT(
+        comfyd_->http().get("/v2/workflows/execution/" + id + "/explain").body,
+        HasSubstr(worker + " loads the models of such jobs ahead")
+    );
 }
 
 TEST_F(Prewarm, WhenComfydIsKilledWhileAWorkerLoadsNoJobIsHarmed) {
@@ -136,12 +154,12 @@ TEST_F(Prewarm, ALoadThatFailsHarmsNoJob) {
 // come, so loading those that often come would have paid.
 TEST_F(Prewarm, IsUsedOnceTheReplayOfPastJobsShowsThatItPays) {
     serve({.load = Millis(60)}, "auto", {"--set", "scheduler.prewarm_replay_s=1"});
-    EXPECT_TRUE(wait_for_metric("comfyd_prewarm_on 0"));
+    EXPECT_TRUE(wait_for_metric("\ncomfyd_prewarm_on 0\n"));
     for (int minutes = 0; minutes < 20; minutes += 2) {
         clock_.set(minutes * 60);
         run_several();
     }
-    ASSERT_TRUE(wait_for_metric("comfyd_prewarm_on 1")) << comfyd_->log();
+    ASSERT_TRUE(wait_for_metric("\ncomfyd_prewarm_on 1\n")) << comfyd_->log();
     EXPECT_THAT(comfyd_->log(), HasSubstr("Loading models ahead of jobs pays here"));
     ASSERT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"loaded\"}")) << comfyd_->log();
     const auto loads = gpu_->executions().loads;
