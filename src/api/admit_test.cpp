@@ -187,5 +187,56 @@ TEST_P(AdmissionWithoutWorkers, TargetsAreKept) {
     EXPECT_EQ(admitted->outputs, std::vector<std::string>{"2"});
 }
 
+// A model that an agent reads after workflows with it were taken.
+class AdmissionOfModels : public Admission {
+protected:
+    AdmissionOfModels() : Admission(arrangement()) {}
+
+    static models::KnownFiles& files() {
+        static models::KnownFiles files;
+        return files;
+    }
+    static Arrangement arrangement() {
+        files().forget("w");
+        Arrangement made;
+        made.catalogue =
+            std::make_shared<const workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>{
+                {.worker = "w",
+                 .classes = *workflow::NodeClasses::from_object_info(parse(R"({
+                    "CheckpointLoaderSimple": {"input": {"required": {"ckpt_name": [["a.safetensors"], {}]}}, "output": ["MODEL", "CLIP", "VAE"]},
+                    "Save": {"input": {"required": {"model": ["MODEL", {}], "text": ["STRING", {}]}}, "output": [], "output_node": true}})"
+                 )),
+                 .fetches_models = true}
+            });
+        made.admission.models.files = &files();
+        made.admission.plan.model_files.changes = [] { return files().changes(); };
+        return made;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Of, AdmissionOfModels, testing::Values(Manner::strict, Manner::comfyui));
+
+TEST_P(AdmissionOfModels, AKnownShapeIsJudgedAgainWhenMoreIsKnownOfItsFiles) {
+    const auto workflow = [](const std::string& text) {
+        return parse(
+            R"({"1": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "a.safetensors"}},
+                "2": {"class_type": "Save", "inputs": {"model": ["1", 0], "text": ")" +
+            text + R"("}}})"
+        );
+    };
+    for (const char* text : {"one", "two", "three"}) {
+        ASSERT_TRUE(admit(workflow(text)));
+    }
+    const models::FileFacts lora{"lora", "sd15", "F16", {}, {}};
+    files().set("w", {{"checkpoints/a.safetensors", lora}});
+    const auto refused = admit(workflow("four"));
+    ASSERT_FALSE(refused);
+    const std::string words = GetParam() == Manner::strict
+                                  ? refused.error().error.message
+                                  : json::serialize(refused.error().node_errors);
+    EXPECT_NE(words.find("of no use"), std::string::npos) << words;
+    files().set("w", {{"checkpoints/a.safetensors", {"checkpoint", "sd15", "F16", {}, {}}}});
+    EXPECT_TRUE(admit(workflow("five")));
+}
+
 }  // namespace
 }  // namespace comfyd::api
