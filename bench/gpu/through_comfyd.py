@@ -76,12 +76,24 @@ class Comfyd:
                     return self
             except (OSError, Failed, ValueError):
                 pass
+            failed = self.failed_start()
+            if failed:
+                self.__exit__()
+                raise Failed(f"ComfyUI does not start: {failed}")
             if self.process.poll() is not None or time.monotonic() - start > START_SECONDS:
                 with open(self.log) as log:
                     tail = log.read()[-3000:]
                 self.__exit__()
                 raise Failed(f"comfyd has not got its workers ready:\n{tail}\n{json.dumps(workers)[:2000]}")
             time.sleep(0.2)
+
+    def failed_start(self):
+        """Why a process did not come up: comfyd would go on and try again, a measurement need not wait for that."""
+        try:
+            ended = self.server.get("/admin/v1/fleet")["ended"]
+        except (OSError, Failed, ValueError):
+            return None
+        return next((machine["reason"] for machine in ended if machine["state"] == "failed"), None)
 
     def __exit__(self, *_):
         # The processes on the GPU outlive comfyd; here they shall not.
