@@ -44,6 +44,7 @@
 #include "app/notifications.hpp"
 #include "app/own_addresses.hpp"
 #include "app/pictures.hpp"
+#include "app/prewarm_study.hpp"
 #include "app/retention.hpp"
 #include "app/sandbox_status.hpp"
 #include "app/stall_log.hpp"
@@ -364,8 +365,14 @@ private:
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
+        prewarm_study_ = std::make_unique<PrewarmStudy>(
+            PrewarmStudy::Parts{
+                core_.executor(), clock_, *service_, config_, [this] { return site_->offices(); }
+            },
+            is_clustered(config_) ? fs::path() : data_
+        );
         tell_of_jobs(*service_, *notifier_, routing_);
-        count_jobs(*service_, metrics_);
+        count_jobs(*service_, metrics_, !config_.metrics_open);
         return {};
     }
 
@@ -455,6 +462,8 @@ private:
         services_->webhooks = std::make_shared<const api::WebhookServices>(
             api::WebhookServices{*endpoints_, *ledger_, *notifier_, fleet_event_names()}
         );
+        services_->answers =
+            std::make_shared<api::AnswerShelf>([this] { return ledger_->changes(); });
         services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
@@ -575,6 +584,7 @@ private:
         service_->set_tenants(limiting_->all_terms());
         worker_calls_.start(site_->machines());
         co_await learned_->start();
+        prewarm_study_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
             co_return fail(std::move(opened.error()));
@@ -607,6 +617,7 @@ private:
 
     Task<bool> bring_down(Millis grace) {
         worker_calls_.stop();
+        co_await prewarm_study_->stop();
         co_await site_->resign();
         co_await service_->stop(grace);
         co_await learned_->stop();
@@ -639,6 +650,7 @@ private:
             limiting_->collect(gauges);
             model_news_->collect(gauges);
             sandbox_->collect(gauges);
+            prewarm_study_->collect(gauges);
             if (audit_) {
                 audit_->collect(gauges);
             }
@@ -690,6 +702,7 @@ private:
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Uploads> uploads_;
     std::unique_ptr<Learned> learned_;
+    std::unique_ptr<PrewarmStudy> prewarm_study_;
     std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<Identities> identities_;

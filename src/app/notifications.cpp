@@ -55,7 +55,7 @@ void tell_of_jobs(
 ) {
     service.on_change([&notifier, &routing](const jobs::Job& job, const jobs::Event& event) {
         if (job.has_webhook || !routing.now()->of(job, event).empty()) {
-            notifier.tell_change(event);
+            notifier.tell_change(job, event);
         }
     });
     service.on_progress(

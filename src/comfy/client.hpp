@@ -93,8 +93,11 @@ public:
     Events(std::unique_ptr<net::WebSocket> socket, Pool& pool)
         : socket_(std::move(socket)), pool_(pool) {}
 
-    // Large messages are decoded on the pool; texts above 8 MB are Malformed.
     Task<Result<Message>> next();
+    // The two halves of next(). Large messages are decoded on the pool; texts above 8 MB are
+    // Malformed.
+    Task<Result<net::WebSocketMessage>> next_frame() { return socket_->read(); }
+    Task<Message> decode(net::WebSocketMessage frame);
     void abort() { socket_->abort(); }
 
 private:
@@ -171,6 +174,10 @@ private:
 // What a server is called when nobody named it: host:port, of a unix socket its file's name
 // without the extension, or the name that it calls by. Code::invalid_argument: `base_url` is none.
 Result<std::string> server_name(std::string_view base_url);
+
+// POST /interrupt stops the prompt that it is told, and no other; servers before 0.3.57 stop
+// whatever runs.
+bool interrupts_by_id(std::string_view version);
 
 // Nobody listens there: the process is gone, and nothing was sent.
 bool is_refused(const Error& error);

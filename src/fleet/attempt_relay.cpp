@@ -9,7 +9,10 @@
 namespace comfyd::fleet {
 
 AttemptRelay::AttemptRelay(Executor core, jobs::AttemptListener& listener)
-    : core_(core), listener_(listener), wants_worker_messages_(listener.wants_worker_messages()) {}
+    : core_(core),
+      listener_(listener),
+      wants_progress_(listener.wants_progress()),
+      wants_worker_messages_(listener.wants_worker_messages()) {}
 
 void AttemptRelay::tell(Word word) {
     bool is_first = false;
@@ -33,6 +36,7 @@ void AttemptRelay::pass_on() {
     for (Word& word : words) {
         std::visit([this](auto& told) { hear(told); }, word);
     }
+    wants_progress_.store(listener_.wants_progress(), std::memory_order_relaxed);
     wants_worker_messages_.store(listener_.wants_worker_messages(), std::memory_order_relaxed);
 }
 

@@ -29,7 +29,8 @@ public:
     void on_output(const jobs::Output& output) override { tell(output); }
     void on_usage(const jobs::Usage& usage) override { tell(usage); }
     void on_kept(jobs::AttemptResult result) override { tell(std::move(result)); }
-    // As it was when the core last took what there was.
+    // Both as they were when the core last took what there was.
+    bool wants_progress() const override { return wants_progress_.load(std::memory_order_relaxed); }
     bool wants_worker_messages() const override {
         return wants_worker_messages_.load(std::memory_order_relaxed);
     }
@@ -61,6 +62,7 @@ private:
 
     Executor core_;
     jobs::AttemptListener& listener_;
+    std::atomic<bool> wants_progress_;
     std::atomic<bool> wants_worker_messages_;
     Mutex mutex_;
     std::vector<Word> words_ COMFYD_GUARDED_BY(mutex_);  // not empty: a post is under way

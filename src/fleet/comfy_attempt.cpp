@@ -158,19 +158,20 @@ Task<Result<json::object>> ComfyAttempt::parse_workflow() {
     co_return parsed;
 }
 
-void ComfyAttempt::on_message(const comfy::Message& message) {
+void ComfyAttempt::on_message(const comfy::Message& message, Ticks::time_point came_at) {
+    told_run_.hear(message);
     if (const auto* executed = std::get_if<comfy::Executed>(&message)) {
         note_made(*executed);
     }
     if (listener_.wants_worker_messages()) {
         tell(message);
     }
-    measure(message);
+    measure(message, came_at);
     // A custom node may speak from a thread of its own, also while nothing runs.
     if (std::holds_alternative<comfy::Unknown>(message)) {
         return;
     }
-    last_message_ = Ticks::now();
+    last_message_ = came_at;
     looks_in_silence_ = 0;
     silence_.since = last_message_;
     silence_.refusals = 0;
@@ -209,6 +210,15 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         listener_.on_preview(preview->bytes, preview->content_type);
     } else if (tracker_->apply(message)) {
         time_node(tracker_->snapshot().current_node);
+        progress_untold_ = true;
+        if (has_audience()) {
+            tell_progress();
+        }
+    }
+}
+
+void ComfyAttempt::tell_progress() {
+    if (std::exchange(progress_untold_, false) && !stop_.reason && !entry_) {
         listener_.on_progress(tracker_->snapshot());
     }
 }
@@ -260,13 +270,13 @@ void ComfyAttempt::time_node(const std::string& node) {
     }
 }
 
-double ComfyAttempt::seconds_now() const {
-    return std::chrono::duration<double>(Ticks::now() - made_at_).count();
+double ComfyAttempt::seconds_at(Ticks::time_point then) const {
+    return std::chrono::duration<double>(then - made_at_).count();
 }
 
-void ComfyAttempt::measure(const comfy::Message& message) {
+void ComfyAttempt::measure(const comfy::Message& message, Ticks::time_point came_at) {
     if (meter_) {
-        meter_->apply(message, seconds_now());
+        meter_->apply(message, seconds_at(came_at));
         if (meter_->take_first_step()) {
             link_.look_at_machine();
         }
@@ -325,6 +335,7 @@ void ComfyAttempt::keep_picture(const comfy::Preview& preview, std::string node)
 }
 
 void ComfyAttempt::on_socket_lost() {
+    told_run_.miss();
     look_now_ = true;
     wake_.notify();
 }

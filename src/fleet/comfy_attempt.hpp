@@ -1,9 +1,10 @@
 // One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by
 // ComfyMachine::run for its length; the machine's executor only.
 //
-// The worker's messages only say when to look: how a prompt ended is read from the worker's
-// history, and the queue and the history are also polled, so that a silent or broken WebSocket
-// loses nothing. A prompt is never submitted while an earlier submission of it may have arrived.
+// A prompt whose messages have all come, from its start to its success, has ended as they say. Of
+// any other they only say when to look: how it ended is read from the worker's history, and the
+// queue and the history are also polled, so that a silent or broken WebSocket loses nothing. A
+// prompt is never submitted while an earlier submission of it may have arrived.
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "assets/store.hpp"
 #include "base/pool.hpp"
 #include "comfy/client.hpp"
+#include "comfy/told_run.hpp"
 #include "fleet/inputs.hpp"
 #include "fleet/node_costs.hpp"
 #include "fleet/options.hpp"
@@ -92,9 +94,18 @@ public:
 
     Task<Result<jobs::AttemptResult>> run();
 
-    // A message about this prompt, or one that names none while this is the only prompt.
-    void on_message(const comfy::Message& message);
+    // A message about this prompt, or one that names none while this is the only prompt; when it
+    // came.
+    void on_message(const comfy::Message& message, std::chrono::steady_clock::time_point came_at);
+    // One came that cannot be read, and may have been about this prompt.
+    void on_message_missed() { told_run_.miss(); }
+    // Where nobody waits for it, progress is told when this is called.
+    void tell_progress();
     void on_socket_lost();
+    // Somebody waits for what it tells while it runs.
+    bool has_audience() const {
+        return listener_.wants_progress() || listener_.wants_worker_messages();
+    }
     void on_machine(const comfy::SystemStats& stats);
     // After run(), with what it returned.
     void tell_usage(const Result<jobs::AttemptResult>& result);
@@ -149,6 +160,8 @@ private:
     // Looks until it is certain; Code::worker_lost when the worker cannot be reached.
     Task<Result<Place>> locate();
     Task<Result<>> follow();
+    // True: its messages have told how it ended, so that nothing needs to be asked.
+    bool take_told_end();
     Task<> hear_the_rest();
     Ticks::time_point next_look() const;
     Result<> judge(Place place);
@@ -159,8 +172,9 @@ private:
     std::optional<NodeOwner> owner_of(const std::string& node) const;
     std::string tenant_of(const std::string& node) const;
     void time_node(const std::string& node);
-    void measure(const comfy::Message& message);
-    double seconds_now() const;
+    void measure(const comfy::Message& message, Ticks::time_point came_at);
+    double seconds_at(Ticks::time_point then) const;
+    double seconds_now() const { return seconds_at(Ticks::now()); }
     void keep_picture(const comfy::Preview& preview, std::string node);
     void note_made(const comfy::Executed& message);
     void tell(const comfy::Message& message);
@@ -207,9 +221,10 @@ private:
     std::optional<Blockage> blockage_;
     std::optional<Error> lead_lost_;           // before the prompt was taken back
     std::vector<std::string> reused_uploads_;  // names of inputs that were not sent again
-    std::vector<UiItem> made_;                 // results that were told of while it ran
-    std::uint64_t told_over_ = 0;              // the WebSocket that stood when results were told of
-    std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files
+    comfy::ToldRun told_run_;
+    std::vector<UiItem> made_;           // results that were told of while it ran
+    std::uint64_t told_over_ = 0;        // the WebSocket that stood when results were told of
+    std::vector<UiItem> sent_pictures_;  // results that came as messages, not as files
     std::size_t sent_pictures_bytes_ = 0;
 
     bool sought_ = false;    // it may have been sent before, and no look for it has ended
@@ -218,6 +233,7 @@ private:
     bool reattached_ = false;
     bool orphaned_ = false;
     bool seen_message_ = false;
+    bool progress_untold_ = false;
     bool left_worker_ = false;
     bool gpu_failed_ = false;                     // by what the prompt ended with
     bool end_marked_ = false;                     // the end marker came

@@ -75,6 +75,45 @@ TEST_F(ComfyAttemptTest, CachedPromptsHaveTheirOutputsToo) {
     EXPECT_NE(second->outputs[0].asset, first->outputs[0].asset);
 }
 
+// The history would not answer.
+TEST_F(ComfyAttemptTest, ARunWhoseMessagesAllCameNeedsNoHistory) {
+    start();
+    support::Faults faults;
+    faults.http_500 = 1'000;
+    faults.http_500_path = "/history";
+    comfy_->set_faults(faults);
+    for (const auto& workflow : {std::string(kPicture), picture_with("out_of_order")}) {
+        const auto result = run(assignment(workflow));
+        ASSERT_TRUE(result) << result.error().message;
+        ASSERT_EQ(result->outputs.size(), 1U);
+        EXPECT_TRUE(result->ui_outputs.contains("3"));
+    }
+}
+
+TEST_F(ComfyAttemptTest, WhatOneOfItsMessagesDidNotSayIsReadFromTheHistory) {
+    start();
+    for (const char* fault : {"bad_json", "garbage", "duplicate", "ws_disconnect=4"}) {
+        const auto result = run(assignment(picture_with(fault)));
+        ASSERT_TRUE(result) << fault << ": " << result.error().message;
+        ASSERT_EQ(result->outputs.size(), 1U) << fault;
+        EXPECT_EQ(result->outputs[0].node_id, "3") << fault;
+        ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+    }
+}
+
+// Nobody waits for it: it is heard all the same, a little later.
+TEST_F(ComfyAttemptTest, ProgressThatNobodyWaitsForIsStillTold) {
+    start({.delay = Millis(200)});
+    wants_progress_ = false;
+    auto made = begin(assignment(kPicture));
+    const auto result = end(*made);
+    ASSERT_TRUE(result) << result.error().message;
+    const auto told = made->recorder.progress();
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told.back().nodes_total, 3);
+    EXPECT_TRUE(std::ranges::is_sorted(told, {}, &jobs::Progress::value));
+}
+
 TEST_F(ComfyAttemptTest, TextsAndTemporaryPicturesAreOutputs) {
     start();
     const auto result = run(assignment(R"({

@@ -330,6 +330,13 @@ void ComfyBatch::on_progress(const jobs::Progress& progress) {
     }
 }
 
+bool ComfyBatch::wants_progress() const {
+    return std::ranges::any_of(members_, [](const Member& member) {
+        return member.presence == Presence::here &&
+               (member.listener->wants_progress() || member.listener->wants_worker_messages());
+    });
+}
+
 void ComfyBatch::narrate(Member& member, const std::string& node, const jobs::Progress& progress) {
     std::vector<jobs::WorkerMessage> said;
     const auto say = [&said](std::vector<jobs::WorkerMessage> more) {

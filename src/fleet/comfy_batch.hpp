@@ -95,6 +95,7 @@ private:
     void go(Member& member);
 
     void on_progress(const jobs::Progress& progress) override;
+    bool wants_progress() const override;
     void on_preview(std::string bytes, std::string content_type) override;
     void on_output(const jobs::Output& output) override;
     void on_usage(const jobs::Usage& usage) override;

@@ -142,6 +142,9 @@ Task<Result<>> ComfyAttempt::follow() {
             continue;
         }
         at_end = end_marked_ || ending_at_.has_value();
+        if (end_marked_ && take_told_end()) {
+            break;
+        }
         end_marked_ = look_now_ = false;
         ending_at_.reset();
         auto place = co_await look(at_end);
@@ -164,6 +167,14 @@ Task<Result<>> ComfyAttempt::follow() {
         co_await hear_the_rest();
     }
     co_return Result<>();
+}
+
+bool ComfyAttempt::take_told_end() {
+    if (auto told = told_run_.take_success()) {
+        entry_ = std::move(*told);
+        told_over_ = link_.socket;
+    }
+    return entry_.has_value();
 }
 
 // Found by a look: the last messages may still be on their way, and listeners want them all. The

@@ -6,12 +6,15 @@
 #include "base/log.hpp"
 #include "fleet/comfy_machine.hpp"
 #include "workflow/merge/merge.hpp"
+#include "workflow/plan/loaders.hpp"
 
 namespace comfyd::fleet {
 namespace {
 
 // Whoever asks for new files again and again does not make a worker tell of its classes each time.
 constexpr std::chrono::seconds kListsMayBeOld{5};
+// Of what larger ones tell no attempt makes its result: it is read from the history.
+constexpr std::size_t kKeptTextBytesMax = 256 * 1024;
 
 // 0.5 .. 1, so that workers that went down together are not asked together.
 double jitter() {
@@ -145,6 +148,7 @@ Task<Result<>> ComfyMachine::refresh_classes() {
     if (known_.classes != *classes) {
         known_.classes = std::move(*classes);
         known_.merges = workflow::worker_supports_merge(*known_.classes);
+        known_.warms = known_.classes->find(workflow::kWarmClass) != nullptr;
         report();
     }
     co_return Result<>();
@@ -331,18 +335,66 @@ Task<> ComfyMachine::keep_socket() {
 
 Task<> ComfyMachine::read_socket() {
     while (true) {
-        auto message = co_await events_->next();
-        if (!message) {
-            log::debug("WebSocket ended", {{"worker", id_}, {"error", message.error().message}});
+        auto frame = co_await events_->next_frame();
+        if (!frame) {
+            log::debug("WebSocket ended", {{"worker", id_}, {"error", frame.error().message}});
+            hear_held();
             co_return;
         }
-        link_.socket_heard_at = Ticks::now();
-        dispatch(*message);
+        const auto now = Ticks::now();
+        link_.socket_heard_at = now;
+        if (!has_audience()) {
+            is_held_.notify();
+            if (!frame->binary && held_.hold(frame->data, now)) {
+                continue;
+            }
+        }
+        hear_held();
+        if (!frame->binary && frame->data.size() > kKeptTextBytesMax) {
+            miss_message();
+        }
+        const auto message = co_await events_->decode(std::move(*frame));
+        dispatch(message, now);
     }
 }
 
-void ComfyMachine::dispatch(const comfy::Message& message) {
+bool ComfyMachine::has_audience() const {
+    return std::ranges::any_of(attempts_, [](const auto& entry) {
+        return entry.second->has_audience();
+    });
+}
+
+// What nobody waits for is seen by whoever asks for a job's status, soon enough for them.
+Task<> ComfyMachine::tell_later() {
+    constexpr Millis kSoonEnough{20};
+    bool goes_on = true;
+    while (goes_on) {
+        co_await is_held_.wait();
+        goes_on = co_await sleep_for(kSoonEnough);
+        hear_held();
+        for (const auto& [prompt, attempt] : attempts_) {
+            attempt->tell_progress();
+        }
+    }
+}
+
+void ComfyMachine::miss_message() {
+    for (const auto& [prompt, attempt] : attempts_) {
+        attempt->on_message_missed();
+    }
+}
+
+void ComfyMachine::hear_held() {
+    for (const comfy::HeldFrames::Frame& frame : held_.take()) {
+        dispatch(comfy::decode_text(frame.text), frame.came_at);
+    }
+}
+
+void ComfyMachine::dispatch(const comfy::Message& message, Ticks::time_point came_at) {
     const auto* unknown = std::get_if<comfy::Unknown>(&message);
+    if (std::holds_alternative<comfy::Malformed>(message)) {
+        miss_message();
+    }
     if (std::holds_alternative<comfy::Malformed>(message) || (unknown && !unknown->data)) {
         ++messages_skipped_;
         log::debug("message skipped", {{"worker", id_}, {"skipped", messages_skipped_}});
@@ -351,7 +403,7 @@ void ComfyMachine::dispatch(const comfy::Message& message) {
     const std::string_view prompt = comfy::prompt_id_of(message);
     const auto found = attempts_.find(prompt);
     if (found != attempts_.end()) {
-        found->second->on_message(message);
+        found->second->on_message(message, came_at);
         return;
     }
     // Older workers do not say whose preview it is; it comes only to the owner of the prompt that
@@ -361,7 +413,7 @@ void ComfyMachine::dispatch(const comfy::Message& message) {
     if (prompt.empty() && is_nameless && running() == 1) {
         for (const auto& [id, attempt] : attempts_) {
             if (!attempt->has_left_worker()) {
-                attempt->on_message(message);
+                attempt->on_message(message, came_at);
             }
         }
     }

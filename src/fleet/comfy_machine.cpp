@@ -54,7 +54,8 @@ ComfyMachine::ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts)
       loops_(parts_.executor),
       check_(parts_.executor),
       reachable_changed_(parts_.executor),
-      socket_changed_(parts_.executor) {
+      socket_changed_(parts_.executor),
+      is_held_(parts_.executor) {
     link_.gpu_second_usd = config.gpu_second_usd;
     link_.shares_gpu = !config.gpu.empty();
     link_.is_engine = config.process != nullptr;
@@ -66,6 +67,7 @@ void ComfyMachine::start() {
     COMFYD_ON(parts_.executor);
     loops_.spawn("worker health", watch_health());
     loops_.spawn("worker socket", keep_socket());
+    loops_.spawn("worker progress", tell_later());
 }
 
 Task<bool> ComfyMachine::join() {

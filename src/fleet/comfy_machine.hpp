@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "comfy/held_frames.hpp"
 #include "fleet/attempt_relay.hpp"
 #include "fleet/class_cache.hpp"
 #include "fleet/comfy_attempt.hpp"
@@ -42,6 +43,7 @@ struct MachineReport {
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
     bool merges = false;          // has what merged prompts are made with
+    bool warms = false;           // has what models are loaded ahead of jobs with
     bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
     bool fetches_models = false;  // an agent is in front of it that does so
     bool agent_answers = false;   // whether ComfyUI does or not
@@ -87,6 +89,16 @@ struct AttemptOrder {
     OwnerOf owner_of;  // called on the machine's executor
 };
 
+// Models that the core wants there ahead of jobs. Made there; from then on the machine's.
+struct WarmOrder {
+    WarmOrder(Executor executor, std::string text, Millis most)
+        : workflow(std::move(text)), patience(most), stop(executor) {}
+
+    std::string workflow;
+    Millis patience;
+    jobs::StopRequest stop;
+};
+
 class ComfyMachine : public std::enable_shared_from_this<ComfyMachine> {
 public:
     ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts);
@@ -108,6 +120,7 @@ public:
     Task<Result<>> fetch_models(
         std::vector<json::object> wishes, std::function<void(jobs::ModelHolder::Fetched)> told
     );
+    Task<Result<>> warm(std::shared_ptr<WarmOrder> order);
     // It gets nothing more until a prompt of ours has run there, which is tried after `rest`.
     void quarantine(std::string reason, Millis rest);
     // What it would say to the prompt, which may hold asset references, without running it.
@@ -152,6 +165,9 @@ private:
     Task<Result<>> check_blockage();
     Task<Result<>> probe();
     Task<Result<>> send_probe();
+    Task<Result<>> send_own(std::string id, json::object prompt);
+    Task<Result<>> follow_warming(std::shared_ptr<WarmOrder> order, std::string id);
+    Task<Result<>> end_warming(std::string id);
     void block(Blockage blockage);
     void unblock();
     Task<> free_after_failure();
@@ -166,7 +182,11 @@ private:
 
     Task<> keep_socket();
     Task<> read_socket();
-    void dispatch(const comfy::Message& message);
+    bool has_audience() const;
+    Task<> tell_later();
+    void hear_held();
+    void miss_message();
+    void dispatch(const comfy::Message& message, Ticks::time_point came_at);
 
     const std::string id_;
     ComfyMachineParts parts_;
@@ -191,6 +211,8 @@ private:
     bool reachable_ = false;
     Signal reachable_changed_;
     Signal socket_changed_;
+    comfy::HeldFrames held_;
+    Signal is_held_;
     std::uint64_t messages_skipped_ = 0;  // unknown or malformed
 
     Ticks::time_point agent_asked_at_{};

@@ -80,6 +80,9 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return known_.merges; }
+    bool warms() const override { return known_.warms && !is_engine(); }
+    Task<Result<>> warm(std::string workflow, Millis patience) override;
+    void stop_warming() override;
     std::shared_ptr<jobs::Batch> make_group(PromptId prompt, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
@@ -175,6 +178,7 @@ private:
     int expected_ = 0;  // attempts
     std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<ComfyBatch>> groups_;
+    std::weak_ptr<WarmOrder> warming_;
     Time created_at_;
     Time last_active_at_;
     std::uint64_t completed_ = 0;

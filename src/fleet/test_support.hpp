@@ -32,7 +32,9 @@ public:
     // Before the attempt; called on the core thread.
     std::function<void()> at_first_progress;
     bool wants_messages = false;
+    bool waits_for_progress = true;
 
+    bool wants_progress() const override { return waits_for_progress; }
     bool wants_worker_messages() const override { return wants_messages; }
     void on_worker_message(jobs::WorkerMessage said) override {
         const std::lock_guard lock(mutex_);
@@ -243,6 +245,7 @@ protected:
         auto run = std::make_unique<Run>(core_.executor());
         run->recorder.at_first_progress = std::move(at_first_progress);
         run->recorder.wants_messages = wants_messages_;
+        run->recorder.waits_for_progress = wants_progress_;
         run->assignment = assignment;
         on_core([&] {
             run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment)));
@@ -301,6 +304,7 @@ protected:
     assets::Store* store_;
     FleetOptions options_;
     bool wants_messages_ = false;  // of runs that are begun
+    bool wants_progress_ = true;   // likewise
     std::unique_ptr<support::ComfyDouble> comfy_;
     std::unique_ptr<net::Client> http_;
     std::unique_ptr<Fleet> fleet_;

@@ -43,7 +43,7 @@ public:
         }
         progress_sequence = ++sequence;
         // Most jobs have no listener; the event is only made for those that have one.
-        if (!hub_.wants_progress(job) && !progress_told) {
+        if (!wants_progress()) {
             return;
         }
         events::EventPtr event = progress_event();
@@ -52,6 +52,8 @@ public:
         }
         hub_.publish(job, events::Shown{std::move(event)});
     }
+
+    bool wants_progress() const override { return progress_told || hub_.wants_progress(job); }
 
     // REQUIRES: progress.
     events::EventPtr progress_event() const {

@@ -76,6 +76,9 @@ class AttemptListener {
 public:
     virtual ~AttemptListener() = default;
     virtual void on_progress(const Progress& progress) = 0;
+    // Whether anybody waits for each on_progress() now. Where nobody does it may come some
+    // milliseconds later, and only the latest.
+    virtual bool wants_progress() const { return true; }
     virtual void on_preview(std::string bytes, std::string content_type) = 0;
     virtual void on_output(const Output& output) = 0;
     // Before the attempt ends, however it ends; not for one that never came to its worker. Again
@@ -178,6 +181,18 @@ public:
         static_cast<void>(prompt), static_cast<void>(members);
         return nullptr;
     }
+
+    // It can bring models into memory ahead of jobs.
+    virtual bool warms() const { return false; }
+    // Brings there what the workflow would load, without running it. Jobs may be given to it
+    // meanwhile: they wait for the file that is being loaded, at most. Code::not_found: the
+    // workflow loads nothing that it knows; Code::cancelled: stop_warming(), or the end of the
+    // task; Code::execution_timeout: it took longer than `patience`; else as a run fails.
+    virtual Task<Result<>> warm(std::string workflow, Millis patience) {
+        static_cast<void>(workflow), static_cast<void>(patience);
+        co_return fail(Code::not_found, "this worker loads nothing ahead of jobs");
+    }
+    virtual void stop_warming() {}
 
     // Who brings model files there; nullptr: nobody.
     virtual ModelHolder* models() { return nullptr; }

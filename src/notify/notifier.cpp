@@ -15,6 +15,7 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
+#include "notify/fresh_changes.hpp"
 #include "notify/lanes.hpp"
 #include "notify/messages.hpp"
 #include "notify/progress_news.hpp"
@@ -30,6 +31,7 @@ constexpr Millis kLaneFullWait{30'000};
 constexpr Millis kLookAtLeastEvery{60'000};
 constexpr Millis kLookWhileBusy{500
 };  // what is in flight hides from next_due() what is due after it
+constexpr Millis kSoon{5};
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
 constexpr Millis kReadAgainWait{1'000};
@@ -39,11 +41,15 @@ constexpr int kRestPerLook = 4;
 // wake() may be called while the object is being destroyed on its executor, so what is posted owns
 // this.
 struct Waker {
-    explicit Waker(Executor waker_executor) : executor(waker_executor), signal(waker_executor) {}
+    explicit Waker(Executor waker_executor)
+        : executor(waker_executor), signal(waker_executor), soon(waker_executor) {}
     Executor executor;
     std::atomic<bool> is_posted{false};
+    std::atomic<bool> is_soon_posted{false};
     bool is_requested = false;
+    bool is_wanted_soon = false;
     Signal signal;
+    Signal soon;
 
     void request() {
         is_requested = true;
@@ -76,14 +82,16 @@ public:
 
     void start();
     void wake();
+    void wake_soon();
     void tell_progress(ProgressNews::News news) {
         if (news_.put(std::move(news), pace_.now())) {
             wake();
         }
     }
-    void tell_change(const jobs::Event& event) {
+    void tell_change(const jobs::Job& job, const jobs::Event& event) {
         news_.drop(event.job, event.sequence);
-        wake();
+        fresh_.put(job, event);
+        is_terminal(event.state) ? wake() : wake_soon();
     }
     Task<Outcome> try_once(Message message) {
         Channel& channel = channel_to(message.to);
@@ -103,6 +111,7 @@ public:
 
 private:
     Task<> run();
+    Task<> look_soon();
     Task<Result<Millis>> look();
     Task<Result<>> make_up_for_jumps();
     Task<Result<bool>> take_in_batch();
@@ -137,6 +146,7 @@ private:
     Recorder recorder_;
     std::shared_ptr<Waker> waker_;  // shared with posted wake-ups
     ProgressNews news_;
+    FreshChanges fresh_;
     std::atomic<std::uint64_t> in_flight_{0};
     std::atomic<std::uint64_t> resting_{0};
 
@@ -168,6 +178,7 @@ void Notifier::Impl::start() {
     });
     group_.emplace(executor_);
     group_->spawn("webhooks", run());
+    group_->spawn("webhooks soon", look_soon());
 }
 
 void Notifier::Impl::wake() {
@@ -178,6 +189,31 @@ void Notifier::Impl::wake() {
         waker->is_posted = false;
         waker->request();
     });
+}
+
+// Of most jobs only the end is told, and a look for what else may be due would only be in its way.
+void Notifier::Impl::wake_soon() {
+    if (waker_->is_soon_posted.exchange(true)) {
+        return;
+    }
+    boost::asio::post(executor_, [waker = waker_] {
+        waker->is_soon_posted = false;
+        waker->is_wanted_soon = true;
+        waker->soon.notify();
+    });
+}
+
+Task<> Notifier::Impl::look_soon() {
+    bool goes_on = true;
+    while (goes_on) {
+        if (!waker_->is_wanted_soon) {
+            co_await waker_->soon.wait();
+        }
+        goes_on = co_await sleep_for(kSoon);
+        if (std::exchange(waker_->is_wanted_soon, false)) {
+            waker_->request();
+        }
+    }
 }
 
 Task<> Notifier::Impl::stop() {
@@ -203,6 +239,7 @@ Task<> Notifier::Impl::run() {
     Millis storage_wait = kStorageWaitFirst;
     for (;;) {
         waker_->is_requested = false;
+        waker_->is_wanted_soon = false;
         auto next_look = co_await look();
         const bool stop = co_await is_cancelled();
         if (stop) {
@@ -548,11 +585,15 @@ Task<Result<std::optional<Letter>>> Notifier::Impl::show(Delivery delivery) {
 
 // Nullopt: there is nothing to tell, now or ever.
 Task<std::optional<Message>> Notifier::Impl::read_message(const Attempt& attempt) {
-    auto message = co_await find_message(ledger_, attempt.delivery, attempt.target);
+    const Delivery& delivery = attempt.delivery;
+    if (const auto fresh = fresh_.find(delivery.job, delivery.sequence)) {
+        co_return Message{attempt.target, fresh->job, fresh->event};
+    }
+    auto message = co_await find_message(ledger_, delivery, attempt.target);
     if (!message) {
         log::warning(
             "cannot read a job for its webhook",
-            {{"job", attempt.delivery.job}, {"error", message.error().message}}
+            {{"job", delivery.job}, {"error", message.error().message}}
         );
         co_await sleep_for(kReadAgainWait);
         co_return std::nullopt;
@@ -605,6 +646,7 @@ void Notifier::Impl::done(const Attempt& attempt) {
     const Thread thread = attempt.delivery.thread();
     lanes_->done(thread);
     if (!attempt.progress) {
+        fresh_.drop(thread.job);
         ended_meanwhile_.insert_or_assign(thread, attempt.delivery.sequence);
     }
     // The same one was listed once more, or it is the next.
@@ -637,8 +679,8 @@ void Notifier::wake() {
 void Notifier::tell_progress(jobs::Job job, Recipient to, jobs::Event progress) {
     impl_->tell_progress({std::move(job), std::move(to), std::move(progress)});
 }
-void Notifier::tell_change(const jobs::Event& event) {
-    impl_->tell_change(event);
+void Notifier::tell_change(const jobs::Job& job, const jobs::Event& event) {
+    impl_->tell_change(job, event);
 }
 Task<Outcome> Notifier::try_once(Message message) {
     return impl_->try_once(std::move(message));

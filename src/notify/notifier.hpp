@@ -60,8 +60,8 @@ public:
     void wake();   // any thread: something may be due
     // Any thread. Progress is sent once, the newest only, and not after a later change of the job.
     void tell_progress(jobs::Job job, Recipient to, jobs::Event progress);
-    // Any thread: this is stored, and the outbox may have it.
-    void tell_change(const jobs::Event& event);
+    // Any thread: this is stored, and the outbox may have it. The job as it is after it.
+    void tell_change(const jobs::Job& job, const jobs::Event& event);
     // Any thread: sends it once, past all queues, and writes nothing down.
     Task<Outcome> try_once(Message message);
     // Any thread: what the next attempt would send. nullopt: nothing is to be seen of it.

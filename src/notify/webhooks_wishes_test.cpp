@@ -69,7 +69,7 @@ TEST_F(WebhookWishes, NoProgressIsSentAfterTheEnd) {
     tell(job, 4, 0.2);
     auto ended = jobs::complete(job, {}, {}, 5, clock_.now());
     ledger_.save(*ended);
-    webhooks_->tell_change(ended->event);
+    webhooks_->tell_change(ended->job, ended->event);
     ledger_.wait_for(1);
     advance(Millis(5'000));
     complete(begin(accept(receiver_.url("/next"))));
@@ -79,6 +79,26 @@ TEST_F(WebhookWishes, NoProgressIsSentAfterTheEnd) {
         events_of(received),
         ElementsAre("execution.progress", "execution.completed", "execution.completed")
     );
+}
+
+// The first time from what was just told, then from the ledger.
+TEST_F(WebhookWishes, ARepeatedMessageIsTheFirstOne) {
+    receiver_.answer_next(500);
+    start();
+    const auto job = begin(accept(receiver_.url("/"), {"execution.completed"}));
+    jobs::Output output;
+    output.asset = AssetId::make(clock_.now());
+    output.name = "a.png";
+    output.bytes = std::make_shared<const std::string>("bytes");
+    auto ended =
+        jobs::complete(job, {output}, {{"9", json::object{{"text", "x"}}}}, 5, clock_.now());
+    ledger_.save(*ended);
+    webhooks_->tell_change(ended->job, ended->event);
+    ledger_.wait_for(1);
+    advance(Millis(60'000));
+    const auto received = receiver_.wait_for(2);
+    EXPECT_EQ(received[0].body, received[1].body);
+    EXPECT_NE(received[0].body.find("a.png"), std::string::npos);
 }
 
 TEST_F(WebhookWishes, ProgressThatIsNotTakenIsNotSentAgain) {

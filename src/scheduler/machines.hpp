@@ -119,6 +119,14 @@ public:
     // The workers that have room because of it: this one and those on the same GPU.
     std::vector<Index> finish(Index worker, const JobId& job, Time now);
     void set_models(Index worker, const std::vector<Index>& models);
+    // The models of the profile are brought there ahead of a job; gives the anchors that had to go.
+    // Among workers that are equal otherwise it is the last choice now.
+    std::vector<Index> warm(Index worker, Index profile);
+    // Whether the models of `other` were loaded there if those of `profile` were, too.
+    bool would_keep(const Machine& machine, Index profile, Index other) const;
+    // For how long it has run nothing; nullopt: it runs something, takes nothing, or shares its
+    // GPU.
+    std::optional<Millis> idle_for(const Machine& machine, Time now) const;
     // It will have the results of a job like this. `content` 0: of nothing that could come again.
     void keep_results(Index worker, Index profile, std::uint64_t content);
     void forget_results(Index worker);
@@ -161,6 +169,8 @@ private:
         std::set<BusyKey> busy;
     };
 
+    std::vector<Index> use_models(Machine& machine, Index profile, bool is_alone);
+    std::size_t kept_beside(const Machine& machine, const std::vector<Index>& wanted) const;
     void list(Index worker);
     void unlist(Index worker);
     Index kind_index(const WorkerState& state, Index type);

@@ -57,11 +57,22 @@ public:
         add_tenants();
         row("time to result p95",
             [](const Column& c) { return seconds(percentile(c.outcome.turnarounds, 0.95)); });
+        if (std::ranges::any_of(columns_, [](const Column& c) { return c.outcome.prewarms > 0; })) {
+            row("  mean", [](const Column& c) { return seconds(c.outcome.mean_turnaround()); });
+            row("loads ahead of jobs",
+                [](const Column& c) { return std::to_string(c.outcome.prewarms); });
+        }
         row("workers running", [](const Column& c) { return percent(c.outcome.utilisation()); });
         row("  loading models", [](const Column& c) {
             const double all = c.outcome.makespan * static_cast<double>(c.outcome.workers);
             return percent(all > 0 ? c.outcome.load_seconds / all : 0);
         });
+        if (std::ranges::any_of(trace_.jobs, [](const TraceJob& job) {
+                return job.content != 0;
+            })) {
+            row("answered from results",
+                [](const Column& c) { return std::to_string(c.outcome.repeated); });
+        }
         row("model loads", [](const Column& c) { return std::to_string(c.outcome.loads); });
         row("GPU-seconds", [](const Column& c) { return number(c.outcome.gpu_seconds()); });
         row("images a GPU-second",

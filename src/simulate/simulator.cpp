@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "scheduler/predictor.hpp"
 #include "simulate/policy.hpp"
@@ -14,6 +17,7 @@ namespace comfyd::simulate {
 namespace {
 
 constexpr int kAttemptsMax = 3;
+constexpr double kRepeatedPart = 0.01;  // of a run whose results the worker has
 constexpr std::size_t kMomentsMax = 600;
 constexpr std::uint64_t kProgressEvery = 4'096;
 // What waits after so many steps in which nothing started fits nowhere.
@@ -28,8 +32,10 @@ struct LoadedModel {
 struct Machine {
     const GpuType* type = nullptr;
     std::string id;
-    std::vector<LoadedModel> loaded;  // the latest used first
-    Action action;                    // while busy
+    std::vector<LoadedModel> loaded;      // the latest used first
+    std::deque<std::uint64_t> results;    // contents of its latest runs, the latest last
+    std::optional<std::uint32_t> latest;  // profile of its latest run
+    Action action;                        // while busy
     bool busy = false;
     bool up = true;
     bool fails = false;            // what it does now will fail
@@ -37,6 +43,8 @@ struct Machine {
     std::int64_t since_ms = 0;
     std::vector<scheduler::Model> missing;  // that it had to load for what it does now
     double load_s = 0;
+    bool prewarms = false;        // loads ahead of jobs
+    std::int64_t warm_at_ms = 0;  // what it loaded ahead of jobs is there
 };
 
 struct Event {
@@ -44,7 +52,7 @@ struct Event {
     std::uint64_t number;  // the order among those of the same time
     std::uint32_t worker;
     std::uint32_t generation;
-    enum class Kind : std::uint8_t { end, outage, repaired } kind;
+    enum class Kind : std::uint8_t { end, outage, repaired, warm } kind;
 
     bool operator>(const Event& other) const {
         return at_ms != other.at_ms ? at_ms > other.at_ms : number > other.number;
@@ -68,7 +76,9 @@ public:
     }
 
     Result<Outcome> run(const std::string& policy, const Progress& progress) {
-        policy_ = make_policy(policy, Scene{trace_, fleet_, predictor_, settings_.merge_max});
+        policy_ = make_policy(
+            policy, Scene{trace_, fleet_, predictor_, settings_.merge_max, settings_.prewarms}
+        );
         if (policy_ == nullptr) {
             return fail(Code::invalid_argument, "there is no policy '" + policy + "'");
         }
@@ -115,11 +125,14 @@ private:
                 happen(event);
             }
         }
-        ++steps_without_start_;
+        steps_without_start_ += arrived_ == trace_.jobs.size() ? 1U : 0U;
         while (auto action = policy_->next(now_)) {
             // Loading for ever, as some rules can, is no progress either.
             steps_without_start_ = action->jobs.empty() ? steps_without_start_ : 0;
             start(std::move(*action));
+        }
+        for (const Action& action : policy_->prewarm(now_)) {
+            prewarm(action);
         }
         note_moment();
         return true;
@@ -141,6 +154,9 @@ private:
         }
         if (const auto wake = policy_->wake_at(); wake && policy_->waiting() > 0) {
             consider(std::max(*wake, now_ + 1));
+        }
+        if (const auto look = policy_->prewarms_at(); look && !all_came) {
+            consider(std::max(*look, now_ + 1));
         }
         return next;
     }
@@ -173,17 +189,41 @@ private:
                 policy_->set_up(event.worker, true);
                 plan_outage(event.worker);
                 return;
+            case Event::Kind::warm:
+                end_prewarm(event.worker);
+                return;
         }
     }
 
+    void prewarm(const Action& action) {
+        Machine& machine = machines_[action.worker];
+        machine.missing.clear();
+        const double load_s = load(machine, action.profile);
+        machine.results.clear();  // it keeps those of its latest prompts, of which this is one
+        machine.latest.reset();
+        outcome_.load_seconds += load_s;
+        ++outcome_.prewarms;
+        machine.prewarms = true;
+        machine.warm_at_ms = now_ + static_cast<std::int64_t>(std::llround(load_s * 1000));
+        push(machine.warm_at_ms, action.worker, Event::Kind::warm);
+    }
+    void end_prewarm(std::uint32_t worker) {
+        if (std::exchange(machines_[worker].prewarms, false)) {
+            policy_->prewarmed(worker, now_);
+        }
+    }
+
+    // What is loaded ahead of jobs is loaded to its end: no worker stops in the middle of a file.
     void start(Action action) {
         Machine& machine = machines_[action.worker];
+        end_prewarm(action.worker);
+        const std::int64_t begin_ms = std::max(now_, machine.warm_at_ms);
         machine.missing.clear();
         machine.load_s = load(machine, action.profile);
         double run_s = 0;
         machine.fails = false;
         if (!action.jobs.empty()) {
-            run_s = run_seconds(action) / machine.type->speed;
+            run_s = run_seconds(action) * unsaved_part(machine, action) / machine.type->speed;
             ++outcome_.runs;
             machine.fails =
                 settings_.failure_rate > 0 && random_.uniform() < settings_.failure_rate;
@@ -191,15 +231,15 @@ private:
         }
         for (const std::uint32_t job : action.jobs) {
             if (outcome_.waits[job] < 0) {
-                outcome_.waits[job] = seconds_since(trace_.jobs[job].at_ms);
+                outcome_.waits[job] = seconds_between(trace_.jobs[job].at_ms, begin_ms);
             }
         }
         machine.action = std::move(action);
         machine.busy = true;
-        machine.since_ms = now_;
+        machine.since_ms = begin_ms;
         ++busy_;
         const auto ms = static_cast<std::int64_t>(std::llround((machine.load_s + run_s) * 1000));
-        push(now_ + std::max<std::int64_t>(ms, 1), machine.action.worker, Event::Kind::end);
+        push(begin_ms + std::max<std::int64_t>(ms, 1), machine.action.worker, Event::Kind::end);
     }
 
     // What a merged run takes is what the longest of its jobs takes, and a part for each other.
@@ -213,6 +253,24 @@ private:
             );
         }
         return longest * (1 + settings_.merge_cost * (static_cast<double>(action.jobs.size()) - 1));
+    }
+
+    // What the worker's cache leaves of a run.
+    double unsaved_part(Machine& machine, const Action& action) {
+        const bool is_near = std::exchange(machine.latest, action.profile) == action.profile;
+        const std::uint64_t content =
+            action.jobs.size() == 1 ? trace_.jobs[action.jobs.front()].content : 0;
+        const bool is_same =
+            content != 0 && std::ranges::find(machine.results, content) != machine.results.end();
+        std::erase(machine.results, content);
+        machine.results.push_back(content);
+        if (machine.results.size() > settings_.results_kept) {
+            machine.results.pop_front();
+        }
+        outcome_.repeated += is_same ? 1U : 0U;
+        return is_same   ? kRepeatedPart
+               : is_near ? 1 - trace_.profiles[action.profile].kept_part
+                         : 1;
     }
 
     // Brings the models of the profile in; those that were used longest ago make room.
@@ -244,7 +302,8 @@ private:
 
     void end(std::uint32_t worker, bool failed) {
         Machine& machine = machines_[worker];
-        const double seconds = static_cast<double>(now_ - machine.since_ms) / 1000;
+        const double seconds =
+            static_cast<double>(std::max<std::int64_t>(0, now_ - machine.since_ms)) / 1000;
         const double loading = std::min(machine.load_s, seconds);
         outcome_.load_seconds += loading;
         outcome_.run_seconds += seconds - loading;
@@ -305,6 +364,10 @@ private:
         Machine& machine = machines_[worker];
         ++machine.generation;
         machine.loaded.clear();
+        machine.warm_at_ms = now_;
+        end_prewarm(worker);
+        machine.results.clear();
+        machine.latest.reset();
         if (machine.busy) {
             end(worker, true);
         }
@@ -339,9 +402,10 @@ private:
         next_moment_ = now_ + moment_every_;
     }
 
-    float seconds_since(std::int64_t ms) const {
-        return static_cast<float>(static_cast<double>(now_ - ms) / 1000);
+    static float seconds_between(std::int64_t from_ms, std::int64_t to_ms) {
+        return static_cast<float>(static_cast<double>(to_ms - from_ms) / 1000);
     }
+    float seconds_since(std::int64_t ms) const { return seconds_between(ms, now_); }
 
     void finish() {
         const std::int64_t first = trace_.jobs.empty() ? 0 : trace_.jobs.front().at_ms;
@@ -384,9 +448,39 @@ private:
 
 }  // namespace
 
+namespace {
+
+// Of each job, with all that a worker's cache can save.
+std::vector<double> least_work(const Trace& trace) {
+    std::vector<double> least;
+    least.reserve(trace.jobs.size());
+    std::unordered_set<std::uint64_t> seen;
+    for (const TraceJob& job : trace.jobs) {
+        const TraceProfile& profile = trace.profiles[job.profile];
+        const bool is_repeat = job.content != 0 && !seen.insert(job.content).second;
+        least.push_back(
+            profile.seconds * static_cast<double>(job.factor) *
+            (is_repeat ? std::min(kRepeatedPart, 1 - profile.kept_part) : 1 - profile.kept_part)
+        );
+    }
+    return least;
+}
+
+}  // namespace
+
 double Outcome::utilisation() const {
     const double all = makespan * static_cast<double>(workers);
     return all > 0 ? run_seconds / all : 0;
+}
+
+double Outcome::mean_turnaround() const {
+    double sum = 0;
+    std::size_t ended = 0;
+    for (const float turnaround : turnarounds) {
+        sum += std::max(0.0, static_cast<double>(turnaround));
+        ended += turnaround >= 0 ? 1 : 0;
+    }
+    return ended > 0 ? sum / static_cast<double>(ended) : 0;
 }
 
 double Outcome::images_per_gpu_second() const {
@@ -418,6 +512,7 @@ double makespan_bound(const Trace& trace, const Fleet& fleet) {
         load_rate = std::max(load_rate, type.load_bytes_per_second);
     }
     std::map<std::string, std::uint64_t> models;
+    const std::vector<double> least = least_work(trace);
     double longest = 0;
     double from_back = 0;  // work of the jobs from here on
     double bound = 0;
@@ -425,7 +520,7 @@ double makespan_bound(const Trace& trace, const Fleet& fleet) {
     const double first = static_cast<double>(trace.jobs.front().at_ms) / 1000;
     for (auto job = trace.jobs.rbegin(); job != trace.jobs.rend(); ++job) {
         const double at = static_cast<double>(job->at_ms) / 1000 - first;
-        const double work = trace.profiles[job->profile].seconds * static_cast<double>(job->factor);
+        const double work = least[static_cast<std::size_t>(trace.jobs.rend() - job) - 1];
         from_back += work;
         used[job->profile] = true;
         longest = std::max(longest, at + work / fastest);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "simulate/policy.hpp"
@@ -109,7 +110,9 @@ INSTANTIATE_TEST_SUITE_P(
     EveryPolicy,
     testing::ValuesIn(policy_names()),
     [](const testing::TestParamInfo<std::string>& info) {
-        return info.param == "finish-time" ? std::string("finish_time") : info.param;
+        std::string name = info.param;
+        std::ranges::replace(name, '-', '_');
+        return name;
     }
 );
 

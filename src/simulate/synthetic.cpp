@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <string>
 
 #include "simulate/random.hpp"
@@ -10,6 +11,7 @@ namespace comfyd::simulate {
 namespace {
 
 constexpr double kHeuristicError = 0.5;  // of its logarithm
+constexpr std::size_t kRecent = 20;      // jobs that are asked for again
 constexpr double kUnitSeconds = 0.05;    // what the plan of a workflow assumes for a unit of work
 
 // Where a number from 0 to 1 falls among parts of the given sizes.
@@ -81,6 +83,7 @@ private:
         for (std::size_t at = 0; at < options_.sizes; ++at) {
             mean += std::pow(2.0, static_cast<double>(at)) / static_cast<double>(options_.sizes);
         }
+        made.kept_part = options_.kept_part;
         made.seconds = options_.seconds * std::pow(2.0, static_cast<double>(size)) / mean;
         scheduler::Profile profile;
         const std::string number = std::to_string(model + 1);
@@ -138,11 +141,38 @@ private:
         job.priority = static_cast<std::uint8_t>(urgency.priority);
         job.batch = urgency.batch;
         job.factor = static_cast<float>(std::exp(options_.noise * random_.normal()));
+        if (options_.repeats > 0) {
+            repeat_or_begin(job);
+        }
         trace_.jobs.push_back(job);
     }
 
+    // Whoever asks again does so soon: for one of the latest.
+    void repeat_or_begin(TraceJob& job) {
+        if (random_.uniform() < options_.repeats && !recent_.empty()) {
+            const auto at = random_.uniform() * static_cast<double>(recent_.size());
+            const Begun& same = recent_[static_cast<std::size_t>(at)];
+            job.content = same.content;
+            job.profile = same.profile;
+            job.factor = same.factor;
+            return;
+        }
+        job.content = ++contents_;
+        recent_.push_back({job.content, job.profile, job.factor});
+        if (recent_.size() > kRecent) {
+            recent_.pop_front();
+        }
+    }
+
+    struct Begun {
+        std::uint64_t content;
+        std::uint32_t profile;
+        float factor;
+    };
     const SyntheticOptions& options_;
     Random random_;
+    std::deque<Begun> recent_;
+    std::uint64_t contents_ = 0;
     Shares models_;
     Shares tenants_;
     Trace trace_;
@@ -163,6 +193,9 @@ Result<> check(const SyntheticOptions& options) {
     wrong = within(options.seconds, 1e-3, 1e6) ? wrong : "the length of a run";
     wrong = within(options.noise, 0, 3) ? wrong : "the noise";
     wrong = within(options.model_gb, 0, 1e4) ? wrong : "the size of models";
+    wrong = within(options.repeats, 0, 1) && within(options.kept_part, 0, 1)
+                ? wrong
+                : "the part of repeats or of what is kept";
     wrong = within(options.high, 0, 1) && within(options.low, 0, 1) &&
                     within(options.batch, 0, 1) && options.high + options.low + options.batch <= 1
                 ? wrong

@@ -34,6 +34,8 @@ struct SyntheticOptions {
     double high = 0.1;      // part of the jobs with priority 8-10
     double low = 0.2;       // with priority 1-3
     double batch = 0;       // best effort
+    double repeats = 0;     // part of the jobs that do the same as a recent one
+    double kept_part = 0;   // of each profile: TraceProfile
 };
 
 // Code::invalid_argument.

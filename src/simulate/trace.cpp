@@ -16,6 +16,7 @@ constexpr int kVersion = 1;
 constexpr double kSecondsMax = 1e9;
 constexpr std::size_t kTenantsMax = 100'000;
 constexpr std::size_t kProfilesMax = 1'000'000;
+constexpr double kContentMax = 9e15;  // what JSON's numbers hold exactly
 
 class Reader {
 public:
@@ -104,6 +105,8 @@ private:
             }
         }
         std::ranges::sort(made.models, {}, &scheduler::Model::name);
+        profile.kept_part = number(from, "kept_part", 0);
+        wrong_ = profile.kept_part > 1 ? "kept_part" : wrong_;
         if (profile.seconds <= 0 || profile.seconds > kSecondsMax) {
             wrong_ = "seconds";
         }
@@ -132,6 +135,9 @@ private:
         const double factor = number(from, "factor", 1);
         wrong_ = factor <= 0 || factor > 1e6 ? "factor" : wrong_;
         job.factor = static_cast<float>(factor);
+        const double content = number(from, "content", 0);
+        wrong_ = content > kContentMax ? "content" : wrong_;
+        job.content = static_cast<std::uint64_t>(std::min(content, kContentMax));
         if (trace_.jobs.size() >= kTraceJobsMax) {
             return fail(
                 Code::invalid_argument,
@@ -165,7 +171,7 @@ json::object profile_json(const TraceProfile& from, std::size_t number) {
     for (const scheduler::Model& model : profile.models) {
         models.emplace_back(json::object{{"name", model.name}, {"bytes", model.bytes}});
     }
-    return {
+    json::object made{
         {"profile", "p" + std::to_string(number)},
         {"seconds", from.seconds},
         {"images", from.images},
@@ -177,6 +183,10 @@ json::object profile_json(const TraceProfile& from, std::size_t number) {
         {"vram_bytes", profile.vram_bytes},
         {"can_be_merged", profile.can_be_merged},
     };
+    if (from.kept_part > 0) {
+        made["kept_part"] = from.kept_part;
+    }
+    return made;
 }
 
 }  // namespace
@@ -186,7 +196,9 @@ void sort_jobs(std::vector<TraceJob>& jobs) {
         return;
     }
     const auto key = [](const TraceJob& job) {
-        return std::tie(job.at_ms, job.tenant, job.profile, job.priority, job.factor, job.batch);
+        return std::tie(
+            job.at_ms, job.tenant, job.profile, job.priority, job.factor, job.batch, job.content
+        );
     };
     std::ranges::sort(jobs, [&](const TraceJob& left, const TraceJob& right) {
         return key(left) < key(right);
@@ -230,6 +242,9 @@ void write_trace(const Trace& trace, std::ostream& into) {
         }
         if (job.factor != 1) {
             made["factor"] = std::round(static_cast<double>(job.factor) * 1e4) / 1e4;
+        }
+        if (job.content != 0) {
+            made["content"] = job.content;
         }
         into << json::serialize(made) << "\n";
     }

@@ -3,10 +3,12 @@
 //   {"kind":"comfyd trace","version":1}
 //   {"profile":"p1","seconds":2.5,"images":1,"shape":"…","requirement":"…","models":[{"name":"…",
 //    "bytes":6000000000}],"work_units":100,"heuristic_seconds":5,"vram_bytes":9000000000,
-//    "can_be_merged":true}
-//   {"at_ms":250,"profile":"p1","tenant":"a","priority":5,"batch":false,"factor":1.03}
+//    "can_be_merged":true,"kept_part":0.1}
+//   {"at_ms":250,"profile":"p1","tenant":"a","priority":5,"batch":false,"factor":1.03,"content":7}
 // Of a job only the time and the profile are needed, of a profile only the seconds: those of a run
 // on the GPU type with speed 1, with all models loaded. `factor`: how much longer this job takes.
+// Jobs with the same `content` do the same; `kept_part`: of a run, what a worker saves whose latest
+// one was of the same profile.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,9 @@ struct TraceProfile {
     scheduler::ProfilePtr profile;
     double seconds = 1;
     double images = 1;  // that one run makes
+    // Of a run: nodes that are the same in every job of it (loaders, encoders of the usual texts),
+    // whose results the worker still has when its latest run was one of these, too.
+    double kept_part = 0;
 };
 
 struct TraceJob {
@@ -32,6 +37,7 @@ struct TraceJob {
     float factor = 1;  // of the profile's seconds
     std::uint8_t priority = 5;
     bool batch = false;
+    std::uint64_t content = 0;  // the same: they do the same; 0: like no other
 };
 
 struct Trace {

@@ -21,6 +21,8 @@ TEST(Trace, IsReadAsItWasWritten) {
     SyntheticOptions options;
     options.jobs = 300;
     options.batch = 0.1;
+    options.repeats = 0.3;
+    options.kept_part = 0.25;
     const std::string written = text_of(*make_synthetic(options));
     std::istringstream in(written);
     const auto read = read_trace(in);

@@ -2,6 +2,7 @@
 // main.py is the double.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <set>
@@ -37,6 +38,21 @@ TEST_F(LocalComfyUi, GoesOnWithItsPromptWhileComfydIsKilled) {
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
     EXPECT_EQ(starts(), 1U) << "it was run once";
     EXPECT_EQ(machines(), before) << "by the process that was there";
+}
+
+// Five crashes are enough for its agent, which says so: nobody waits for its silence to be long.
+TEST_F(LocalComfyUi, OneThatCrashesAgainAndAgainIsGivenUpAtOnce) {
+    start(1);
+    ASSERT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << comfyd_->log();
+    std::ofstream(broken()) << "yes";
+    ::kill(pid(), SIGKILL);
+    const auto why = [&] { return comfyd_->http().get("/admin/v1/fleet/events?limit=100").body; };
+    ASSERT_TRUE(
+        wait_until([&] { return why().find("its ComfyUI failed: ") != std::string::npos; }, kLong)
+    ) << comfyd_->log();
+    EXPECT_THAT(why(), HasSubstr("no kernel image; it ended 5 times"));
+    std::filesystem::remove(broken());
+    EXPECT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << "another";
 }
 
 TEST_F(LocalComfyUi, ModelsOfATemplateAreThereBeforeItsMachinesAreReady) {

@@ -617,6 +617,14 @@ void add_source_flags(CLI::App& command, SimulateFlags& flags) {
     command.add_option("--high", made.high, "Part of jobs with priority 8-10 (default 0.1)");
     command.add_option("--low", made.low, "Part with priority 1-3 (default 0.2)");
     command.add_option("--batch", made.batch, "Part that is best effort (default 0)");
+    command.add_option(
+        "--repeats", made.repeats, "Part that does what a recent one did (default 0)"
+    );
+    command.add_option(
+        "--kept-part",
+        made.kept_part,
+        "Part of a run that is saved where the latest was of the same kind (default 0)"
+    );
     command.add_option("--seed", made.seed, "Of everything that is left to chance (default 1)");
 }
 
@@ -653,11 +661,21 @@ void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
     command.add_option("--gpus", flags.gpus, "Types of GPU (JSON): what is known of them, changed")
         ->type_name("FILE");
     command.add_option(
-        "--policy", flags.policies, "finish-time, score, fifo, pressure; several with commas"
+        "--policy",
+        flags.policies,
+        "finish-time, score, fifo, pressure, no-results; several with commas"
+    );
+    command.add_flag(
+        "--prewarm", flags.prewarm, "Each policy once more: idle workers load models ahead of jobs"
     );
     command.add_option("--load-mbps", flags.load_mb_per_s, "MB/s at which every GPU loads models");
     command.add_option(
         "--model-memory", flags.model_memory_gb, "GB for models beside the latest, of every GPU"
+    );
+    command.add_option(
+        "--results-kept",
+        flags.settings.results_kept,
+        "Latest prompts whose results a worker has (default 1)"
     );
     command.add_option("--failures", flags.settings.failure_rate, "Part of runs that fail");
     command.add_option(

@@ -159,6 +159,12 @@ struct Config {
     bool scheduler_classify = true;
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
+    // Whether idle workers load models ahead of jobs; `automatic`: where past jobs, replayed, would
+    // have gained by it.
+    enum class Prewarm { automatic, on, off };
+    Prewarm scheduler_prewarm = Prewarm::automatic;
+    std::vector<std::string> scheduler_prewarm_models;  // that are loaded wherever a worker idles
+    int scheduler_prewarm_replay_s = 3600;              // between two replays
 
     std::vector<std::string> packs_allowed;  // custom nodes that templates of pools may name
     std::string fleet_name = "main";         // stands in the names of machines that it starts

@@ -27,6 +27,16 @@ struct FileUse {
     bool is_certain = false;  // its form says that it names a file of the folder
 };
 
+// Whether such a text can be one of find_file_uses(): false for most, for which nothing else needs
+// to be known.
+bool may_name_file(
+    std::string_view class_type,
+    std::string_view input,
+    std::string_view text,
+    const json::object& inputs,
+    const PromptClasses& classes
+);
+
 // In the order of the workflow; texts at any depth of an input.
 std::vector<FileUse> find_file_uses(const json::object& workflow, const PromptClasses& classes);
 
