@@ -426,8 +426,9 @@ Task<Result<std::string>> Library::fetch_content(
             part->discard();
             return Result<>();
         }
-        auto published = part->publish(contents_.path_of(sha256));
-        return published ? contents_.note(fetched->content, wish.source, etag) : published;
+        // Before it has its name: another process that waits for it looks here then.
+        auto noted = contents_.note(fetched->content, wish.source, etag);
+        return noted ? part->publish(contents_.path_of(sha256)) : noted;
     });
     if (!kept) {
         co_return fail(std::move(kept.error()));

@@ -377,6 +377,14 @@ TEST_F(ModelContents, TwentyAgentsThatComeUpHaveOneFileFromOneAnother) {
         }
     }
     EXPECT_LE(fetches("/one"), 4U) << "its source is asked by few";
+    std::uint64_t from_peers = 0;
+    for (std::size_t i = 1; i < kAgents; ++i) {
+        if (!killed.contains(i)) {
+            const json::value told = agents_[i]->status();
+            from_peers += told.at("models").at("fetched").at("peers").to_number<std::uint64_t>();
+        }
+    }
+    EXPECT_GE(from_peers, (kAgents - 1 - killed.size() - 3) * file_.size());
     EXPECT_EQ(up(), 1U) << "no ComfyUI of them was up meanwhile";
     EXPECT_EQ(Comfyd::status_of(gateway_->job(id)), "queued");
 }

@@ -120,7 +120,7 @@ TEST_F(LocalComfyUi, AMachineThatStartsFetchesWhatJobsWaitFor) {
                  "comfyd.yaml",
                  "providers:\n"
                  "  local: {kind: process, dir: " +
-                     folder_ / "ComfyUI" + ", gpus: any, ports: " + ports() +
+                     folder_ / "ComfyUI" + ", gpus: any, per_gpu: 2, ports: " + ports() +
                      "}\n"
                      "pools:\n"
                      "  - name: default\n"
