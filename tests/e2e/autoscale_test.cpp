@@ -2,9 +2,6 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <cctype>
-
 #include "local_comfyui_support.hpp"
 
 namespace comfyd::support {
@@ -55,24 +52,23 @@ protected:
         }
         return all;
     }
-    // Whatever was started with something of our folder, but for comfyd itself.
+    // Each ComfyUI of ours and the agent that started it.
     int kill_workers() {
         int killed = 0;
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-            const std::string name = entry.path().filename().string();
-            const bool is_process = std::ranges::all_of(name, [](unsigned char letter) {
-                return std::isdigit(letter) != 0;
-            });
-            if (!is_process) {
+            const std::string words = read_file(entry.path() / "cmdline");
+            if (words.find(journal()) == std::string::npos) {
                 continue;
             }
-            const std::string words = read_file(entry.path() / "cmdline");
-            const std::string given = words + read_file(entry.path() / "environ");
-            if (given.find(folder_ / "") != std::string::npos &&
-                words.find("serve") == std::string::npos) {
-                killed += ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL) == 0 ? 1 : 0;
+            const std::string status = read_file(entry.path() / "status");
+            const std::size_t parent = status.find("PPid:");
+            if (parent != std::string::npos) {
+                const int agent = std::stoi(status.substr(parent + 5));
+                killed += agent > 1 && ::kill(agent, SIGKILL) == 0 ? 1 : 0;
             }
+            const int comfyui = std::stoi(entry.path().filename().string());
+            killed += ::kill(comfyui, SIGKILL) == 0 ? 1 : 0;
         }
         return killed;
     }
