@@ -1,6 +1,6 @@
 # Two commands: `make demo` shows comfyd at work, `make test` proves it. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo serve test test-asan test-tsan chaos fuzz bench format check clean
+.PHONY: help setup build demo serve test test-asan test-tsan kubernetes chaos fuzz bench format check clean
 
 help:            ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test-asan:       ## The suite under AddressSanitizer and UBSan
 
 test-tsan:       ## The suite under ThreadSanitizer
 	@scripts/test.sh tsan
+
+kubernetes:      ## The provider of Pods against a real API server, which is built first: some minutes
+	@scripts/kubernetes.sh
 
 chaos:           ## Every trouble at once under load, for a minute; needs what `make test` has built
 	@COMFYD_CHAOS_SECONDS=$${COMFYD_CHAOS_SECONDS:-60} build/release/tests/chaos/chaos_test --gtest_filter='Mix.*'

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "direct.hpp"
+#include "listeners.hpp"
 #include "load.hpp"
 #include "placement.hpp"
 #include "support/comfyd.hpp"
@@ -161,6 +162,15 @@ int main(int argc, char** argv) {
             .seconds = std::stoi(arguments[5]),
         });
     }
+    if (arguments.size() == 6 && arguments[0] == "listeners") {
+        return listeners({
+            .url = arguments[1],
+            .process = arguments[2],
+            .sockets = std::stoi(arguments[3]),
+            .rate = std::stoi(arguments[4]),
+            .seconds = std::stoi(arguments[5]),
+        });
+    }
     if (arguments.size() >= 7 && arguments[0] == "placement") {
         const ManyModels setup{
             .run_ms = std::stoi(arguments[2]),
@@ -178,6 +188,7 @@ int main(int argc, char** argv) {
         "       bench-driver utilisation URL WORKERS JOB_MS COUNT\n"
         "       bench-driver streams URL JOB COUNT\n"
         "       bench-driver load URL PROCESS STREAMS SUBMITS_PER_S SECONDS\n"
+        "       bench-driver listeners URL PROCESS SOCKETS SUBMITS_PER_S SECONDS\n"
         "       bench-driver placement URL|pressure RUN_MS LOAD_MS MODELS JOBS WORKER_URL...\n"
     );
     return 2;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|load|soak|placement|nodes|media|webhooks|results|cluster]…
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|load|listeners|soak|placement|nodes|media|webhooks|results|cluster]…
 #   (default: all but soak, which takes SOAK_SECONDS, ten minutes)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
@@ -10,7 +10,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams load overhead utilisation placement nodes media webhooks results cluster} "
+wanted=" ${*:-submit status memory streams load listeners overhead utilisation placement nodes media webhooks results cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -87,6 +87,18 @@ if [[ $wanted == *" load "* ]]; then
     serve load --no-engine "${urls[@]/#/--worker=}"
     ulimit -n "$(ulimit -Hn)"
     echo "load $("$build/bench-driver" load "$(url_of load)" "$last" 5000 500 "${LOAD_SECONDS:-60}")"
+    stop "$last"
+    stop "$workers"
+fi
+if [[ $wanted == *" listeners "* ]]; then
+    start told "$build/comfy-double" --count 64 --delay-ms 50
+    workers=$last
+    mapfile -t urls < <(sed -n 's/^listening on //p' "$work/told.out")
+    serve listeners --no-engine "${urls[@]/#/--worker=}"
+    ulimit -n "$(ulimit -Hn)"
+    sleep 3
+    # Accepted, started, ended: three changes a job.
+    echo "listeners $("$build/bench-driver" listeners "$(url_of listeners)" "$last" 5000 334 "${LOAD_SECONDS:-20}")"
     stop "$last"
     stop "$workers"
 fi

@@ -10,6 +10,8 @@
 #include "admission/form.hpp"
 #include "admission/inputs.hpp"
 #include "admission/judge.hpp"
+#include "admission/known_shapes.hpp"
+#include "admission/model_fit.hpp"
 #include "admission/models.hpp"
 #include "admission/named_files.hpp"
 #include "admission/own_checks.hpp"
@@ -20,6 +22,7 @@
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "jobs/preparing.hpp"
+#include "workflow/files/asset_ref.hpp"
 #include "workflow/parameters/parameters.hpp"
 #include "workflow/rules/autofix.hpp"
 
@@ -178,6 +181,9 @@ private:
 
     Task<Decision<void>> judge() {
         const auto policy = desk_.rules.security_of(spec_.tenant);
+        if (find_known(policy)) {
+            co_return Decision<void>();
+        }
         auto allowed = judge_security(graph_, *policy, *catalogue_);
         if (!allowed) {
             co_return allowed;
@@ -187,7 +193,8 @@ private:
             co_return refuse(std::move(files.error()));
         }
         std::ranges::move(wanted_.coming, std::back_inserter(files->missing));
-        auto verdict = judge_nodes(graph_, catalogue_, submission_, files->missing);
+        judge_models(files->missing);
+        auto verdict = judge_nodes(graph_, *catalogue_, submission_, files->missing);
         if (!verdict) {
             co_return tl::unexpected(std::move(verdict.error()));
         }
@@ -201,6 +208,7 @@ private:
             Error error = workflow::issues_error(files->foreign);
             co_return refuse(Why::invalid, std::move(error), std::move(files->foreign));
         }
+        is_knowable_ = is_knowable_ && files->uses == 0 && files->missing.empty();
         if (!files->own.empty()) {
             keep_given();
             place_own_files(graph_, files->own);
@@ -213,8 +221,61 @@ private:
         co_return Decision<void>();
     }
 
+    // Files that are known not to go together, before any GPU's time.
+    void judge_models(std::vector<workflow::MissingFile>& missing) {
+        auto unfit = find_unfit_models(desk_.rules.models, graph_, *catalogue_);
+        if (!desk_.rules.models.only_warns) {
+            std::ranges::move(unfit, std::back_inserter(missing));
+            return;
+        }
+        for (const workflow::MissingFile& file : unfit) {
+            spec_.warnings.emplace_back(unfit_warning(file));
+        }
+        is_knowable_ = is_knowable_ && unfit.empty();
+    }
+
+    // The shape of the graph says all that follows from it, where nothing that may change without
+    // it has a say.
+    bool find_known(const PolicyPtr& policy) {
+        is_knowable_ = judges_every_node(submission_.manner, *catalogue_) && wanted_.uses.empty() &&
+                       wanted_.coming.empty();
+        if (!is_knowable_) {
+            return false;
+        }
+        const bool may_be_merged = spec_.secret_extra_data.empty() &&
+                                   (!submission_.targets || submission_.targets->empty());
+        policy_ = policy;
+        const auto& files = desk_.rules.plan.model_files;
+        key_ = key_of_shape(
+            graph_,
+            *catalogue_,
+            policy,
+            spec_.requirement,
+            may_be_merged,
+            files.changes ? files.changes() : 0
+        );
+        if (const KnownShape* known = KnownShapes::here(catalogue_).find(key_)) {
+            is_known_ = true;
+            verdict_ = good_verdict(submission_);
+            spec_.requirement = known->requirement;
+            spec_.profile = known->profile;
+        }
+        return is_known_;
+    }
+
+    // For those to come. Others ask for files, or a worker.
+    void keep_known() {
+        const bool asks_worker = desk_.ask_worker && catalogue_->needs_worker_to_judge(graph_);
+        if (is_knowable_ && !asks_worker && !workflow::may_hold_asset_refs(spec_.workflow)) {
+            KnownShapes::here(catalogue_).add(key_, {policy_, spec_.requirement, spec_.profile});
+        }
+    }
+
     // Last of what is judged here: a workflow that cannot run is not worth a download.
     Task<Decision<void>> bring_files() {
+        if (is_known_) {
+            co_return Decision<void>();
+        }
         auto missing = co_await find_missing_assets(desk_, spec_.tenant, graph_);
         if (!missing) {
             co_return refuse(std::move(missing.error()));
@@ -227,6 +288,7 @@ private:
         if (sources.empty()) {
             co_return Decision<void>();
         }
+        is_knowable_ = false;
         keep_given();
         auto earlier = co_await find_held(desk_, submission_, given_);
         if (!earlier) {
@@ -252,6 +314,9 @@ private:
 
     // The classes' own checks, as a worker makes them before anything is queued.
     Task<Decision<void>> ask_worker() {
+        if (is_known_) {
+            co_return Decision<void>();
+        }
         auto heard = co_await ask_own_checks(
             desk_,
             *catalogue_,
@@ -284,8 +349,11 @@ private:
 
     void complete() {
         spec_.node_count = static_cast<int>(graph_.size());
-        spec_.profile = make_profile(graph_, catalogue_, desk_.rules.plan, spec_);
         spec_.workflow = json::serialize(graph_);
+        if (!is_known_) {
+            spec_.profile = make_profile(graph_, catalogue_, desk_.rules.plan, spec_);
+            keep_known();
+        }
         if (!spec_.idempotency_key.empty()) {
             bound_.forget_chosen(graph_);
             spec_.request_hash =
@@ -326,6 +394,10 @@ private:
     workflow::Bound bound_;
     std::optional<json::object> editor_format_;  // that the graph was made of
     WantedModels wanted_;
+    bool is_knowable_ = false;  // by the shape of the graph
+    bool is_known_ = false;
+    PolicyPtr policy_;
+    std::string key_;  // of KnownShapes
     workflow::PromptVerdict verdict_;
     ReuseKey reuse_;
     Admitted admitted_;

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "admission/good_shapes.hpp"
 #include "workflow/rules/check.hpp"
-#include "workflow/rules/shape.hpp"
 #include "workflow/rules/stages.hpp"
 
 namespace comfyd::admission {
@@ -32,30 +30,9 @@ tl::unexpected<Refusal> refuse(workflow::PromptVerdict verdict) {
     return tl::unexpected(std::move(refusal));
 }
 
-// Faults are told of the workflow that has them; of what has none it is enough to know its shape.
-std::vector<workflow::Issue> find_faults(
-    const json::object& graph,
-    const std::shared_ptr<const workflow::Catalogue>& catalogue,
-    const std::vector<workflow::MissingFile>& missing
-) {
-    if (!missing.empty()) {
-        return workflow::find_faults(graph, *catalogue, missing);
-    }
-    GoodShapes& good = GoodShapes::here(catalogue);
-    const std::string shape = workflow::shape_of(graph, *catalogue);
-    if (good.contains(shape)) {
-        return {};
-    }
-    auto faults = workflow::find_faults(graph, *catalogue, missing);
-    if (faults.empty()) {
-        good.add(shape);
-    }
-    return faults;
-}
-
 std::optional<Refusal> check_every_node(
     const json::object& graph,
-    const std::shared_ptr<const workflow::Catalogue>& catalogue,
+    const workflow::Catalogue& catalogue,
     Manner manner,
     const std::vector<workflow::MissingFile>& missing
 ) {
@@ -64,7 +41,7 @@ std::optional<Refusal> check_every_node(
     if (workflow::is_ui_format(graph)) {
         refusal.error = workflow::ui_format_error();
     } else {
-        refusal.issues = find_faults(graph, catalogue, missing);
+        refusal.issues = workflow::find_faults(graph, catalogue, missing);
         if (refusal.issues.empty()) {
             return std::nullopt;
         }
@@ -104,23 +81,31 @@ Decision<void> judge_security(
     return {};
 }
 
+bool judges_every_node(Manner manner, const workflow::Catalogue& catalogue) {
+    // Where nothing is known of any class, the worker that comes will judge it.
+    return manner == Manner::strict || !catalogue.knows_workers();
+}
+
+workflow::PromptVerdict good_verdict(const Submission& submission) {
+    workflow::PromptVerdict verdict;
+    verdict.accepted = true;
+    verdict.outputs_to_execute = submission.targets.value_or(std::vector<std::string>());
+    return verdict;
+}
+
 Decision<workflow::PromptVerdict> judge_nodes(
     json::object& graph,
-    const std::shared_ptr<const workflow::Catalogue>& catalogue,
+    const workflow::Catalogue& catalogue,
     const Submission& submission,
     const std::vector<workflow::MissingFile>& missing
 ) {
-    // Where nothing is known of any class, the worker that comes will judge it.
-    if (submission.manner == Manner::strict || !catalogue->knows_workers()) {
+    if (judges_every_node(submission.manner, catalogue)) {
         if (auto refused = check_every_node(graph, catalogue, submission.manner, missing)) {
             return tl::unexpected(std::move(*refused));
         }
-        workflow::PromptVerdict verdict;
-        verdict.accepted = true;
-        verdict.outputs_to_execute = submission.targets.value_or(std::vector<std::string>());
-        return verdict;
+        return good_verdict(submission);
     }
-    const workflow::FileCheckedClasses classes(*catalogue, missing);
+    const workflow::FileCheckedClasses classes(catalogue, missing);
     workflow::PromptOptions options;
     options.targets = submission.targets ? &*submission.targets : nullptr;
     options.own_checks_known = false;

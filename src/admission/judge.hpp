@@ -19,11 +19,15 @@ Decision<void> judge_security(
     const workflow::Catalogue& catalogue
 );
 
+// Each must be good, and then the verdict says nothing more than good_verdict().
+bool judges_every_node(Manner manner, const workflow::Catalogue& catalogue);
+workflow::PromptVerdict good_verdict(const Submission& submission);
+
 // `missing`: files that neither the tenant nor a worker has. By Manner::comfyui the literals of the
 // graph are coerced in place. The verdict is accepted; that of Manner::strict says nothing more.
 Decision<workflow::PromptVerdict> judge_nodes(
     json::object& graph,
-    const std::shared_ptr<const workflow::Catalogue>& catalogue,
+    const workflow::Catalogue& catalogue,
     const Submission& submission,
     const std::vector<workflow::MissingFile>& missing
 );

@@ -71,6 +71,8 @@ std::string host_of(const models::Source& source) {
         case models::Source::Kind::civitai:
             return "civitai.com";
         case models::Source::Kind::url:
+        case models::Source::Kind::bucket:
+        case models::Source::Kind::upload:
             break;
     }
     const auto url = net::Url::parse(source.url);
@@ -163,7 +165,7 @@ private:
     ) const {
         const auto source = models::parse_source(address);
         const bool may =
-            source && !folders.empty() &&
+            source && !source->needs_link() && !folders.empty() &&
             (rules_.hosts.empty() || std::ranges::count(rules_.hosts, host_of(*source)) > 0);
         if (!may) {
             return std::nullopt;

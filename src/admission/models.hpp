@@ -12,6 +12,7 @@
 
 #include "admission/submission.hpp"
 #include "base/requirement.hpp"
+#include "models/known_files.hpp"
 #include "models/register.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 #include "workflow/files/model_uses.hpp"
@@ -25,6 +26,10 @@ struct ModelRules {
     bool takes_addresses = false;      // in the inputs of loaders
     bool takes_properties = false;     // `properties.models` of the editor's format
     std::vector<std::string> hosts{};  // that those two may name; empty: any
+    // What workers have told of their files; nullptr: nothing.
+    const models::KnownFiles* files = nullptr;
+    // Files that do not go together are told of, and not refused.
+    bool only_warns = false;
 };
 
 struct WantedModels {

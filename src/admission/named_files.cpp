@@ -142,6 +142,7 @@ Task<Result<NamedFiles>> find_named_files(
     }
     Search search(desk, std::move(tenant));
     auto uses = workflow::find_file_uses(workflow, *catalogue);
+    files.uses = uses.size();
     for (FileUse& use : uses) {
         auto own = co_await search.find_own(use);
         if (!own) {

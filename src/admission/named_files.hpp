@@ -20,6 +20,7 @@ struct OwnFile {
 };
 
 struct NamedFiles {
+    std::size_t uses = 0;  // texts that were looked at
     std::vector<OwnFile> own;
     std::vector<workflow::MissingFile> missing;  // in inputs that choose a file
     std::vector<workflow::Issue> foreign;  // elsewhere: names of files that are not the tenant's

@@ -124,6 +124,7 @@ scheduler::ProfilePtr make_profile(
         kept.catalogue = catalogue;
     }
     key.text() += may_be_merged ? '+' : '-';
+    key.text() += std::to_string(options.model_files.changes ? options.model_files.changes() : 0);
     key.text() += spec.requirement.machine_text();
     scheduler::ProfilePtr& profile = kept.profiles.use(key.text());
     if (!profile) {

@@ -228,6 +228,12 @@ private:
             options_.instance,
             options_.folder
         );
+        if (!options_.gateways.empty()) {
+            options_.front.gateway = options_.gateways.front();
+            while (options_.front.gateway.ends_with('/')) {
+                options_.front.gateway.pop_back();
+            }
+        }
         front_ = std::make_unique<Front>(
             Front::Parts{thread_.executor(), http_, pool_, clock_, *comfyui_, *status_},
             options_.front

@@ -23,6 +23,8 @@ inline constexpr std::string_view kSessionHeader = "X-Comfyd-Session";
 
 // Without a sign of life: the control call is over. Pings go out at half of it.
 inline constexpr std::chrono::seconds kSilenceMax{8};
+// Until a call is taken: then the next is tried.
+inline constexpr std::chrono::seconds kCallMax{5};
 // A line's pings wait behind what it carries, which on a slow way out may be many seconds; often
 // enough for proxies that cut what is silent for 100 s.
 inline constexpr std::chrono::seconds kLineSilenceMax{80};

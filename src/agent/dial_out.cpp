@@ -13,7 +13,6 @@ namespace {
 
 using Ticks = std::chrono::steady_clock;
 
-constexpr Millis kConnect{10'000};
 constexpr Millis kLineRetry{500};
 constexpr Millis kLineElsewhere{100};
 constexpr int kElsewhere = 503;
@@ -24,11 +23,12 @@ std::string random_text() {
     return to_hex(bytes.data(), bytes.size());
 }
 
-// From half of it to all: agents that lost their gateway at once do not come back at once.
-Millis jittered(Millis pause) {
+// From 0 to 1.
+double some_chance() {
+    constexpr double kMost = 255;
     unsigned char chance = 0;
     random_bytes(&chance, 1);
-    return pause / 2 + pause * chance / 512;
+    return chance / kMost;
 }
 
 bool is_answered_with(const Error& error, int wanted) {
@@ -59,6 +59,7 @@ std::string why_not(const Error& error) {
 DialOut::DialOut(Parts parts, DialOptions options)
     : p_(std::move(parts)),
       options_(std::move(options)),
+      redial_(options_.gateways.size(), options_.pauses),
       heard_(Ticks::now()),
       news_(p_.executor),
       lines_changed_(p_.executor) {
@@ -91,36 +92,24 @@ Task<Result<std::unique_ptr<net::WebSocket>>> DialOut::connect(
     options.headers.set(kInstanceHeader, options_.instance);
     options.headers.set(kTokenHeader, options_.token);
     options.headers.set(kSessionHeader, std::move(session));
-    return p_.http.connect(std::move(url), std::move(options), kConnect);
+    return p_.http.connect(std::move(url), std::move(options), kCallMax);
 }
 
 Task<> DialOut::call() {
-    Millis pause = options_.retry_min;
-    std::size_t tried = 0;  // nodes, since the last that took the call
     bool go_on = true;
     while (go_on) {
-        const Called called = co_await call_once();
-        if (called == Called::was_up) {
-            pause = options_.retry_min;
-            tried = 0;
+        const Redial::Called called = co_await call_once();
+        const Millis pause = redial_.after(called, some_chance());
+        if (pause > Millis(0)) {
+            go_on = co_await sleep_for(pause);
         } else {
-            at_ = (at_ + 1) % options_.gateways.size();
-            ++tried;
-            const bool has_asked_all = tried % options_.gateways.size() == 0;
-            const Millis most =
-                called == Called::elsewhere ? options_.retry_elsewhere_max : options_.retry_max;
-            pause = has_asked_all ? std::min(pause * 2, most) : pause;
-            if (!has_asked_all) {
-                const bool cancelled = co_await is_cancelled();
-                go_on = !cancelled;
-                continue;
-            }
+            const bool cancelled = co_await is_cancelled();
+            go_on = !cancelled;
         }
-        go_on = co_await sleep_for(jittered(pause));
     }
 }
 
-Task<DialOut::Called> DialOut::call_once() {
+Task<Redial::Called> DialOut::call_once() {
     const std::string session = random_text();
     auto socket = co_await connect(kControlRoute, session);
     if (!socket) {
@@ -131,7 +120,7 @@ Task<DialOut::Called> DialOut::call_once() {
                 {{"gateway", gateway()}, {"instance", options_.instance}, {"reason", last_failure_}}
             );
         }
-        co_return is_elsewhere(socket.error()) ? Called::elsewhere : Called::failed;
+        co_return is_elsewhere(socket.error()) ? Redial::Called::elsewhere : Redial::Called::failed;
     }
     log::info("the gateway is called", {{"gateway", gateway()}});
     last_failure_.clear();
@@ -147,7 +136,7 @@ Task<DialOut::Called> DialOut::call_once() {
     for (const auto& line : std::exchange(parked_, {})) {
         line->abort();
     }
-    co_return Called::was_up;
+    co_return Redial::Called::was_up;
 }
 
 Task<> DialOut::report(net::WebSocket& socket) {
@@ -196,7 +185,8 @@ Task<> DialOut::keep_lines() {
             lines.spawn("line to the gateway", carry(session_));
         }
         if (lines_rest_ > Millis(0)) {
-            go_on = co_await sleep_for(jittered(std::exchange(lines_rest_, Millis(0))));
+            const Millis rest = std::exchange(lines_rest_, Millis(0));
+            go_on = co_await sleep_for(jittered(rest, some_chance()));
         } else {
             go_on = co_await lines_changed_.wait();
         }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/redial.hpp"
 #include "agent/status.hpp"
 #include "base/task.hpp"
 #include "net/client.hpp"
@@ -27,9 +28,7 @@ struct DialOptions {
     std::size_t parked = 4;
     std::size_t lines_max = 32;  // parked and in use
     Millis report{5'000};
-    Millis retry_min{250};  // doubles
-    Millis retry_max{4'000};
-    Millis retry_elsewhere_max{1'000};  // of nodes that know of another: who leads may be changing
+    RedialPauses pauses{};
 };
 
 class DialOut {
@@ -49,11 +48,9 @@ public:
     std::chrono::steady_clock::time_point heard() const;
 
 private:
-    enum class Called { was_up, elsewhere, failed };
-
     Task<> call();
-    Task<Called> call_once();
-    const std::string& gateway() const { return options_.gateways[at_]; }
+    Task<Redial::Called> call_once();
+    const std::string& gateway() const { return options_.gateways[redial_.node()]; }
     Task<> report(net::WebSocket& socket);
     Task<> listen(net::WebSocket& socket);
     Task<> keep_lines();
@@ -64,12 +61,12 @@ private:
 
     Parts p_;
     DialOptions options_;
+    Redial redial_;
     std::string session_;  // of the call that is up; empty: none is
     std::chrono::steady_clock::time_point heard_;
     std::size_t lines_ = 0;                        // all, also those that are being opened
     std::size_t unused_ = 0;                       // of them parked, or being opened
     Millis lines_rest_{0};                         // before the next is opened; 0: none was refused
-    std::size_t at_ = 0;                           // of the gateway that is called
     std::set<std::shared_ptr<net::Line>> parked_;  // of session_
     std::string last_failure_;
     Signal news_;  // to be reported

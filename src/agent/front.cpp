@@ -78,6 +78,14 @@ std::vector<std::string> take_peers(json::object& from) {
     return peers;
 }
 
+// Where the gateway says that a source of its own is had from; of the gateway itself the path
+// alone.
+std::string take_link(json::object& from, const std::string& gateway) {
+    std::string link = json::find_string(from, "link").value_or(std::nullopt).value_or("");
+    from.erase("link");
+    return link.starts_with('/') ? gateway + link : link;
+}
+
 std::string query_value(const net::Request& request, std::string_view name) {
     for (auto& [key, value] : net::parse_query(request.query)) {
         if (key == name) {
@@ -265,13 +273,16 @@ Task<net::Response> Front::models(net::Exchange& exchange) {
         co_return refuse(std::move(body.error()));
     }
     auto document = json::parse_object(*body);
-    std::vector<std::string> peers = document ? take_peers(*document) : std::vector<std::string>();
+    models::Ways ways;
+    if (document) {
+        ways = {take_peers(*document), take_link(*document, options_.gateway)};
+    }
     auto wish =
         document ? models::read_wish(*document) : Result<models::ModelWish>(fail(document.error()));
     if (!wish) {
         co_return refuse(std::move(wish.error()));
     }
-    auto shown = co_await models->ask(std::move(*wish), std::move(peers));
+    auto shown = co_await models->ask(std::move(*wish), std::move(ways));
     if (!shown) {
         co_return refuse(std::move(shown.error()));
     }

@@ -36,6 +36,7 @@ struct FrontOptions {
     std::size_t requests_max = 128;  // at once, without WebSockets
     std::size_t sockets_max = 64;
     std::uint64_t prompt_bytes_max = 64ULL * 1024 * 1024;  // of /prompt_sync, which is held whole
+    std::string gateway{};  // that is called, without a slash at its end; empty: none
 };
 
 class Front {

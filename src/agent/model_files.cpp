@@ -13,7 +13,10 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "base/disk.hpp"
+#include "models/file_facts.hpp"
 #include "models/hash_file.hpp"
+#include "models/safetensors.hpp"
+#include "models/wish.hpp"
 
 namespace comfyd::agent {
 namespace {
@@ -34,6 +37,7 @@ constexpr std::array<std::string_view, 9> kExtensions{
 constexpr std::uint64_t kCacheBytesMax = 16 * 1024 * 1024;
 constexpr int kDepthMax = 8;
 constexpr Millis kBetweenHashes{200};
+constexpr std::size_t kHeadsAtOnce = 64;  // some MB, from a disk that may be slow
 
 std::string key_of(const ModelFile& file) {
     return file.folder + "/" + file.name + "|" + std::to_string(file.size) + "|" +
@@ -43,6 +47,18 @@ std::string key_of(const ModelFile& file) {
 std::int64_t modified_of(const struct stat& status) {
     constexpr std::int64_t kNanos = 1'000'000'000;
     return status.st_mtim.tv_sec * kNanos + status.st_mtim.tv_nsec;
+}
+
+// As models::FileFacts reads it; empty: it is none, or cannot be read.
+json::object head_of(const fs::path& path) {
+    const auto info = models::read_safetensors(path);
+    models::FileFacts facts;
+    if (info) {
+        facts.kind = info->family.kind;
+        facts.family = info->family.name;
+        facts.dtype = info->dtype;
+    }
+    return facts.to_json();
 }
 
 void list_folder(
@@ -107,6 +123,7 @@ Task<> ModelFiles::run() {
         co_await look();
         const auto next_look = std::chrono::steady_clock::now() + options_.look;
         while (go_on && std::chrono::steady_clock::now() < next_look) {
+            co_await read_heads();
             co_await hash_next();
             go_on = co_await sleep_for(std::min(kBetweenHashes, options_.look));
         }
@@ -120,11 +137,43 @@ Task<> ModelFiles::look() {
     for (ModelFile& file : found) {
         const auto known = hashes_.find(key_of(file));
         file.sha256 = known == hashes_.end() ? "" : known->second;
+        const auto head = heads_.find(key_of(file));
+        file.head = head == heads_.end() ? json::object() : head->second;
     }
     if (found != files_) {
         files_ = std::move(found);
         ++revision_;
     }
+    co_await read_heads();
+}
+
+// They are small, so it does not matter what ComfyUI does.
+Task<> ModelFiles::read_heads() {
+    using Unread = std::vector<std::pair<std::string, fs::path>>;
+    Unread unread;
+    for (const ModelFile& file : files_) {
+        if (unread.size() < kHeadsAtOnce && models::is_safetensors(file.name) &&
+            !heads_.contains(key_of(file))) {
+            unread.emplace_back(key_of(file), options_.root / file.folder / file.name);
+        }
+    }
+    if (unread.empty()) {
+        co_return;
+    }
+    auto read = co_await pool_.run([&unread] {
+        std::map<std::string, json::object> heads;
+        for (const auto& [key, path] : unread) {
+            heads[key] = head_of(path);
+        }
+        return heads;
+    });
+    heads_.merge(read);
+    for (ModelFile& file : files_) {
+        if (const auto head = heads_.find(key_of(file)); head != heads_.end()) {
+            file.head = head->second;
+        }
+    }
+    ++revision_;
 }
 
 Task<> ModelFiles::note(std::string folder, std::string name, std::string sha256) {
@@ -212,6 +261,9 @@ json::object ModelFiles::to_json() const {
         shown["size"] = file.size;
         const bool is_known = !file.sha256.empty() && file.sha256 != "unreadable";
         shown["sha256"] = is_known ? json::value(file.sha256) : json::value(nullptr);
+        for (const auto& [key, value] : file.head) {
+            shown[key] = value;
+        }
         files.push_back(std::move(shown));
     }
     return {{"revision", revision_}, {"files", std::move(files)}};

@@ -1,6 +1,6 @@
-// The model files of a ComfyUI: their names and sizes, and, by and by, their hashes. Hashing reads
-// every byte, so it is done only while ComfyUI has nothing to do, one file at a time, and what is
-// known is kept on disk.
+// The model files of a ComfyUI: their names and sizes, soon what their heads tell, and, by and by,
+// their hashes. Hashing reads every byte, so it is done only while ComfyUI has nothing to do, one
+// file at a time, and what is known is kept on disk.
 //
 // One executor: call it only there; the disk is read on the pool.
 #pragma once
@@ -26,6 +26,9 @@ struct ModelFile {
     std::uint64_t size = 0;
     std::int64_t modified_ns = 0;
     std::string sha256{};  // empty: not known yet
+    // Of a safetensors file what its head tells: dtype, kind and family. Empty: not read yet, or
+    // nothing of it is known.
+    json::object head{};
 
     friend bool operator==(const ModelFile&, const ModelFile&) = default;
 };
@@ -50,12 +53,14 @@ public:
     Task<> note(std::string folder, std::string name, std::string sha256);
     // How often the list has changed.
     std::uint64_t revision() const { return revision_; }
-    // {"revision","files":[{"folder","name","size","sha256"}]}; null: not hashed yet.
+    // {"revision","files":[{"folder","name","size","sha256","dtype","kind","family"}]}; null: not
+    // hashed yet; without the last three: not known.
     json::object to_json() const;
 
 private:
     Task<> run();
     Task<> look();
+    Task<> read_heads();
     Task<> hash_next();
     Task<> watch_for_work(std::shared_ptr<std::atomic<bool>> stopped);
     void read_cache();
@@ -67,6 +72,7 @@ private:
     std::vector<ModelFile> files_;
     // By what a content is known by without reading it: its path, size and time.
     std::map<std::string, std::string> hashes_;
+    std::map<std::string, json::object> heads_;  // likewise
     std::uint64_t revision_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "base/crypto.hpp"
 #include "models/hash_file.hpp"
 #include "net/io_threads.hpp"
+#include "support/model_server.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
@@ -91,6 +92,22 @@ private:
     std::unique_ptr<TaskGroup> tasks_;
     std::unique_ptr<ModelFiles> files_;
 };
+
+TEST(ModelFiles, TheirHeadsAreReadWhateverComfyUiDoes) {
+    const support::TempDir folder;
+    folder.write("models/loras/ink.safetensors", support::lora_file(768));
+    folder.write("models/checkpoints/base.safetensors", support::checkpoint_file(2048));
+    folder.write("models/checkpoints/odd.safetensors", "is none");
+    Watched busy(folder, false);
+    EXPECT_TRUE(support::wait_until([&] {
+        const std::string shown = busy.shown();
+        return shown.find(R"("kind":"lora","family":"sd15","dtype":"U8")") != std::string::npos &&
+               shown.find(R"("kind":"checkpoint","family":"sdxl")") != std::string::npos;
+    })) << busy.shown();
+    EXPECT_NE(
+        busy.shown().find(R"("name":"odd.safetensors","size":7,"sha256":null})"), std::string::npos
+    ) << busy.shown();
+}
 
 TEST(ModelFiles, AreHashedWhileIdleAndKnownAgain) {
     const support::TempDir folder;

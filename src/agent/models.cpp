@@ -97,7 +97,7 @@ Task<> Models::keep(ItemPtr item) {
 
 // Whether another try may help.
 Task<bool> Models::try_once(ItemPtr item) {
-    auto placed = co_await library_.place(item->wish, item->seen, item->peers);
+    auto placed = co_await library_.place(item->wish, item->seen, item->ways);
     if (!placed) {
         const Error& error = placed.error();
         item->error = error.message;
@@ -148,7 +148,7 @@ Task<> Models::end() {
     co_await library_.end();
 }
 
-Task<Result<json::object>> Models::ask(models::ModelWish wish, std::vector<std::string> peers) {
+Task<Result<json::object>> Models::ask(models::ModelWish wish, models::Ways ways) {
     if (auto allowed = library_.check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));
     }
@@ -163,7 +163,7 @@ Task<Result<json::object>> Models::ask(models::ModelWish wish, std::vector<std::
         }
         const auto item = std::make_shared<Item>();
         item->wish = std::move(wish);
-        item->peers = std::move(peers);
+        item->ways = std::move(ways);
         items_[item->wish.path()] = item;
         begin(item);
         co_return to_json(*item);
@@ -176,10 +176,11 @@ Task<Result<json::object>> Models::ask(models::ModelWish wish, std::vector<std::
             Code::conflict, "'" + wish.path() + "' is being fetched from somewhere else"
         );
     }
+    item.ways = is_same ? ways : item.ways;
     const bool is_gone = item.state == State::ready && !is_there;
     if (item.state == State::failed || is_gone || !is_same) {
         item.wish = std::move(wish);
-        item.peers = std::move(peers);
+        item.ways = std::move(ways);
         begin(found->second);
     }
     co_return to_json(item);
@@ -281,7 +282,8 @@ json::object Models::summary() const {
         {"ready", ready},
         {"failed", failed},
         {"bytes", bytes},
-        {"total", total}
+        {"total", total},
+        {"fetched", {{"outside", library_.received(false)}, {"peers", library_.received(true)}}},
     };
 }
 

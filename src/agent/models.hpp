@@ -48,9 +48,9 @@ public:
     Task<> end();
 
     // One more, or one that failed again or is there no more. Code::conflict: another one is being
-    // fetched under that name; Code::queue_full. Returns how it is now. `peers`: where other agents
-    // may have the content.
-    Task<Result<json::object>> ask(models::ModelWish wish, std::vector<std::string> peers);
+    // fetched under that name; Code::queue_full. Returns how it is now. `ways`: those of the
+    // latest call count.
+    Task<Result<json::object>> ask(models::ModelWish wish, models::Ways ways);
     Task<std::optional<std::filesystem::path>> find_content(std::string sha256) {
         return library_.find_content(std::move(sha256));
     }
@@ -61,7 +61,7 @@ public:
     std::string reason() const;
     // {"models":[{"folder","name","source","state","bytes","total","sha256","error","code",…}]}
     json::object to_json() const;
-    // {"wanted","ready","failed","bytes","total"}
+    // {"wanted","ready","failed","bytes","total","fetched":{"outside","peers"}}
     json::object summary() const;
 
 private:
@@ -71,7 +71,7 @@ private:
         bool is_awaited = false;  // ComfyUI does not start without it
         std::shared_ptr<models::FetchProgress> seen = std::make_shared<models::FetchProgress>();
         models::Placed placed{};
-        std::vector<std::string> peers{};
+        models::Ways ways{};
         std::string error{};
         Code code = Code::internal;  // of the error
     };

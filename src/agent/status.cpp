@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/machine_memory.hpp"
 #include "comfy/client.hpp"
 #include "comfy/members.hpp"
 
@@ -17,6 +18,7 @@ std::string visible_devices() {
 
 struct Readings {
     std::uint64_t ram = 0;
+    std::uint64_t ram_total = 0;
     std::uint64_t disk_free = 0;
     std::vector<Gpu> gpus;
 };
@@ -51,6 +53,7 @@ Task<json::object> Status::read() {
         const auto space = std::filesystem::space(folder_, error);
         made.disk_free = error ? 0 : space.available;
         made.ram = memory_of(pid);
+        made.ram_total = memory_total();
         if (reads_gpus) {
             made.gpus = only_visible(gpus_.look().gpus, visible_);
         }
@@ -79,7 +82,10 @@ Task<json::object> Status::read() {
     };
     shown["jobs"] = p_.comfyui.queued();
     shown["ram_bytes"] = readings.ram;
+    shown["ram_total_bytes"] = readings.ram_total;
     shown["disk_free_bytes"] = readings.disk_free;
+    const auto uptime = std::chrono::steady_clock::now() - started_;
+    shown["uptime_s"] = std::chrono::duration_cast<std::chrono::seconds>(uptime).count();
     shown["gpus"] = known_gpus_;
     if (p_.files != nullptr) {
         shown["files_revision"] = p_.files->revision();

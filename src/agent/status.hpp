@@ -3,6 +3,7 @@
 // One executor: call it only there; what blocks is done on the pool.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -39,8 +40,8 @@ public:
     const ModelFiles* files() const { return p_.files; }
     Models* models() const { return p_.models; }
     // {"instance","state","reason","comfyui":{"pid","restarts","version","jobs"},"jobs",
-    //  "ram_bytes","ram_free_bytes","disk_free_bytes","gpus":[…],"files_revision",
-    //  "models":{"wanted","ready","failed","bytes","total"}}
+    //  "ram_bytes","ram_total_bytes","disk_free_bytes","uptime_s","gpus":[…],"files_revision",
+    //  "models":{"wanted","ready","failed","bytes","total","fetched":{"outside","peers"}}}
     Task<json::object> read();
 
 private:
@@ -55,6 +56,7 @@ private:
     bool is_reading_ = false;
     json::array known_gpus_;
     bool is_draining_ = false;
+    const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace comfyd::agent

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kLinesMax = 32;
 constexpr std::size_t kSessionBytesMax = 64;
+// Lines of a call that was lost on which nothing has moved for so long may be dead without a word.
+constexpr Millis kDoubtful{1'000};
 // One that has just lost its line is on its way back.
 constexpr std::chrono::seconds kMissedFor{30};
 
@@ -59,7 +61,7 @@ Result<std::string> Switchboard::identify(const net::Request& request) const {
 Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) {
     const std::string session = session_of(exchange.request());
     // Before it is answered: the caller's lines follow upon the answer.
-    begin(instance, session);
+    const auto used_before = begin(instance, session);
     auto upgraded = co_await exchange.upgrade(control_options());
     if (!upgraded) {
         end(instance, session);
@@ -75,6 +77,8 @@ Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) 
     if (go_on) {
         log::info("a worker calls", {{"instance", instance}});
     }
+    TaskGroup doubts(exchange.executor());
+    doubts.spawn("lines of the call before", doubt_again(used_before));
     while (go_on) {
         auto message = co_await socket->read();
         go_on = message.has_value();
@@ -93,6 +97,16 @@ Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) 
         go_on = go_on && identify(exchange.request()).has_value();
     }
     end(instance, session);
+    doubts.cancel();
+    co_await doubts.join();
+}
+
+// What was sent on them just before the call was lost looked like life.
+Task<> Switchboard::doubt_again(std::deque<Parked> lines) {
+    const bool slept = co_await sleep_for(kDoubtful * 3 / 2);
+    if (slept) {
+        drop(std::move(lines), kDoubtful);
+    }
 }
 
 Task<> Switchboard::take_line(net::Exchange& exchange, std::string instance) {
@@ -112,7 +126,9 @@ Task<> Switchboard::take_line(net::Exchange& exchange, std::string instance) {
     }
 }
 
-void Switchboard::begin(const std::string& instance, const std::string& session) {
+std::deque<Switchboard::Parked> Switchboard::begin(
+    const std::string& instance, const std::string& session
+) {
     std::deque<Parked> old;
     std::deque<Parked> used;
     {
@@ -125,7 +141,8 @@ void Switchboard::begin(const std::string& instance, const std::string& session)
     drop(std::move(old));
     // Of the call that was lost: those on which something moves are alive, the others may be dead
     // without a word. Whoever asks on one of those asks anew.
-    drop(std::move(used), kSilenceMax);
+    drop(used, kDoubtful);
+    return used;
 }
 
 Switchboard::Caller* Switchboard::find(const std::string& instance, const std::string& session) {

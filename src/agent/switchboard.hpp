@@ -73,7 +73,9 @@ private:
         Waiters waiters{};
     };
 
-    void begin(const std::string& instance, const std::string& session);
+    // The lines that were in use in the call before.
+    std::deque<Parked> begin(const std::string& instance, const std::string& session);
+    static Task<> doubt_again(std::deque<Parked> lines);
     // False: it was cut, or another call of the instance has begun.
     bool connect(const std::string& instance, const std::string& session, Control control);
     void end(const std::string& instance, const std::string& session);

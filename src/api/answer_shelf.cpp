@@ -92,14 +92,21 @@ KeptAnswer::KeptAnswer(
       job_(job),
       form_(std::string(dialect) + '\n' + base_url(call.request, services.options)) {}
 
-Task<AnswerShelf::AnswerPtr> KeptAnswer::find() const {
+Task<AnswerShelf::AnswerPtr> KeptAnswer::find() {
+    asked_at_ = services_.answers->changes();
     auto kept = services_.answers->find(job_, form_);
     if (kept == nullptr || kept->tenant != call_.caller.tenant ||
         kept->good_until <= services_.clock.now()) {
         co_return AnswerShelf::AnswerPtr();
     }
+    if (asked_at_ && kept->seen_at->load() == *asked_at_) {
+        co_return std::move(kept);
+    }
     const auto stamp = co_await services_.jobs.stamp(job_);
     const bool holds = stamp && *stamp && kept->is_of(**stamp);
+    if (holds && asked_at_) {
+        kept->seen_at->store(*asked_at_);
+    }
     co_return holds ? std::move(kept) : nullptr;
 }
 
@@ -119,6 +126,7 @@ void KeptAnswer::made_of(const jobs::Job& job, std::optional<bool> webhook_deliv
 void KeptAnswer::keep(const std::string& body) {
     if (made_ && body.size() <= AnswerShelf::kAnswerBytesMax) {
         made_->body = body;
+        made_->seen_at->store(asked_at_.value_or(0));
         services_.answers->put(job_, form_, std::move(*made_));
         made_.reset();
     }

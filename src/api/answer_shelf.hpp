@@ -5,13 +5,17 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/id.hpp"
 #include "base/mutex.hpp"
@@ -35,11 +39,20 @@ public:
         std::optional<bool> webhook_delivered{};  // where the answer tells of it
         Time good_until{};
         std::string body;
+        // ledger::Storage::changes() when it was last known to be so.
+        std::shared_ptr<std::atomic<std::uint64_t>> seen_at =
+            std::make_shared<std::atomic<std::uint64_t>>(0);
 
         bool is_of(const jobs::Stamp& stamp) const;
     };
     using AnswerPtr = std::shared_ptr<const Answer>;
+    // What the ledger says of its changes, where nobody else writes into it: then a stamp need not
+    // be asked for as long as there are none. Begins at 1.
+    using Changes = std::function<std::optional<std::uint64_t>()>;
 
+    explicit AnswerShelf(Changes changes = {}) : changes_(std::move(changes)) {}
+
+    std::optional<std::uint64_t> changes() const { return changes_ ? changes_() : std::nullopt; }
     // `form`: what tells answers about one job apart. nullptr: there is none.
     AnswerPtr find(const JobId& job, std::string_view form) const;
     // The ones that were put here longest ago go.
@@ -69,6 +82,7 @@ private:
     Part& part_of(const JobId& job) { return parts_[std::hash<JobId>()(job) % kParts]; }
     const Part& part_of(const JobId& job) const { return parts_[std::hash<JobId>()(job) % kParts]; }
 
+    const Changes changes_;
     std::array<Part, kParts> parts_;
 };
 
@@ -82,7 +96,7 @@ public:
     );
 
     // nullptr: it must be made.
-    Task<AnswerShelf::AnswerPtr> find() const;
+    Task<AnswerShelf::AnswerPtr> find();
     // Of what it is being made. `webhook_delivered`: where the answer tells of it.
     void made_of(const jobs::Job& job, std::optional<bool> webhook_delivered = std::nullopt);
     // Here it is. An answer of something that changes by itself is not kept.
@@ -93,6 +107,7 @@ private:
     const Services& services_;
     const JobId job_;
     const std::string form_;
+    std::optional<std::uint64_t> asked_at_;  // AnswerShelf::changes(), before anything was read
     std::optional<AnswerShelf::Answer> made_;
 };
 

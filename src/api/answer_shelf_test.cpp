@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "api/dialects/comfy_v2/comfy_v2_fixture.hpp"
 
 namespace comfyd::api {
@@ -152,6 +154,31 @@ TEST(KeptAnswer, TellsWhenTheWebhookHasArrived) {
     EXPECT_EQ(parse(api.get(path).body).at("webhook_delivered"), true);
     api.ledger.webhooks_arrived = false;  // it is sent once more
     EXPECT_EQ(parse(api.get(path).body).at("webhook_delivered"), false);
+}
+
+TEST(KeptAnswer, HoldsWithoutAskingWhileNothingIsWritten) {
+    TestApi api;
+    std::atomic<std::uint64_t> changes{1};
+    api.services.answers =
+        std::make_shared<AnswerShelf>([&changes] { return std::optional(changes.load()); });
+    api.open_worker();
+    const json::object job = submit_job(
+        api,
+        R"(,"webhook_config":{"url":"https://example.com/hook","events":["execution.completed"]})"
+    );
+    api.wait_for_status(self_of(job), "succeeded");
+    const std::string path = "/v2/workflows/execution/" + text(job, "id");
+    const auto is_delivered = [&] { return parse(api.get(path).body).at("webhook_delivered"); };
+    EXPECT_EQ(is_delivered(), false);
+    for (bool arrived : {true, false, true}) {
+        api.ledger.webhooks_arrived = arrived;
+        EXPECT_EQ(is_delivered(), !arrived) << "nobody said that anything was written";
+        ++changes;
+        EXPECT_EQ(is_delivered(), arrived);
+        EXPECT_EQ(is_delivered(), arrived);
+    }
+    ++changes;
+    EXPECT_EQ(is_delivered(), true) << "something else was written";
 }
 
 TEST(KeptAnswer, IsOfItsTenantAlone) {

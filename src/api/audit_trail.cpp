@@ -10,7 +10,7 @@ namespace comfyd::api {
 namespace {
 
 constexpr std::string_view kAdmin = "/admin/v1/";
-constexpr std::string_view kModels = "/v2/models";
+constexpr std::string_view kModels = "/v2/model";  // and /v2/model-contents
 
 bool changes(const Route& route) {
     return route.method != net::Method::get && route.method != net::Method::head &&

@@ -12,6 +12,7 @@
 
 #include "admission/desk.hpp"
 #include "api/answer_shelf.hpp"
+#include "api/frame_shelf.hpp"
 #include "api/own_ids.hpp"
 #include "assets/links.hpp"
 #include "base/sealing.hpp"
@@ -57,6 +58,7 @@ struct Services : admission::Desk {
         std::make_shared<std::atomic<std::size_t>>(0);
     std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
     std::shared_ptr<AnswerShelf> answers = std::make_shared<AnswerShelf>();
+    std::shared_ptr<FrameShelf> frames = std::make_shared<FrameShelf>();
     // The nodes that are one service, and who leads; empty: there is this one alone.
     std::function<Task<Result<json::object>>()> describe_cluster{};
     std::shared_ptr<const WebhookServices> webhooks{};  // for add_webhooks()

@@ -11,6 +11,11 @@ constexpr std::string_view kHeartbeat = ": still here\n\n";
 // A stream is checked for a client that left as long as it lasts; the wait is merely bounded.
 constexpr Millis kCloseWait = std::chrono::hours(24);
 
+const FramePtr& heartbeat_frame() {
+    static const auto frame = std::make_shared<const std::string>(kHeartbeat);
+    return frame;
+}
+
 void append_data_lines(std::string& frame, std::string_view data) {
     while (true) {
         const auto end = data.find_first_of("\r\n");
@@ -51,10 +56,9 @@ Task<> pump(net::Exchange& exchange, Millis heartbeat, const EventStream& stream
         if (!event && event.error().code != Code::request_timeout) {
             co_return;
         }
-        std::optional<std::string> frame =
-            event ? stream.encode(**event) : std::optional<std::string>(kHeartbeat);
+        const FramePtr frame = event ? stream.encode(*event) : heartbeat_frame();
         if (frame) {
-            auto sent = co_await exchange.write_stream(std::move(*frame));
+            auto sent = co_await exchange.write_stream(*frame);
             if (!sent) {
                 co_return;
             }

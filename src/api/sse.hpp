@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/frame_shelf.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "events/hub.hpp"
@@ -50,8 +51,9 @@ private:
 
 struct EventStream {
     std::shared_ptr<events::Subscription> subscription;
-    // Frames for one event; nullopt: this dialect does not show it.
-    std::function<std::optional<std::string>(const jobs::Event&)> encode;
+    // Frames for one event, of those that all streams share (FrameShelf). Asked for each event, in
+    // their order.
+    std::function<FramePtr(const events::EventPtr&)> encode;
     std::string initial{};   // frames that are sent at once, for example the current state
     net::Headers headers{};  // added to the head
     // The job's latest sequence when the stream was opened: an end before it was undone by a retry,

@@ -147,6 +147,8 @@ public:
     // Polls the job until it has this status.
     // A stream's place is free a moment after its client has read the end of it.
     void wait_until_no_stream() const;
+    // Of the core.
+    events::LocalHub& hub() { return hub_; }
     json::object wait_for_status(const std::string& path, std::string_view status);
 
 private:

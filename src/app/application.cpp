@@ -38,10 +38,13 @@
 #include "app/limiting.hpp"
 #include "app/mail_content.hpp"
 #include "app/media_process.hpp"
+#include "app/model_links.hpp"
+#include "app/model_news.hpp"
 #include "app/model_rules.hpp"
 #include "app/notifications.hpp"
 #include "app/own_addresses.hpp"
 #include "app/pictures.hpp"
+#include "app/prewarm_study.hpp"
 #include "app/retention.hpp"
 #include "app/sandbox_status.hpp"
 #include "app/stall_log.hpp"
@@ -63,6 +66,7 @@
 #include "media/exporter.hpp"
 #include "media/finisher.hpp"
 #include "media/helpers.hpp"
+#include "models/uploads.hpp"
 #include "net/address_guard.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
@@ -269,6 +273,16 @@ private:
     }
 
     Result<> make_service() {
+        models_ = std::make_unique<models::RegisterBook>(
+            notifier_executor(), config_.registered_models, *ledger_
+        );
+        model_news_ = std::make_unique<ModelNews>(*models_);
+        model_uploads_ = std::make_unique<models::Uploads>(pool_, files_ / "models");
+        auto links = ModelLinks::make(config_, clock_, pool_);
+        if (!links) {
+            return fail(std::move(links.error()));
+        }
+        model_links_ = std::move(*links);
         auto site = Worksite::make(
             {core_.executor(),
              board_thread_.executor(),
@@ -279,7 +293,9 @@ private:
              pool_,
              config_,
              worker_calls_.switchboard(),
-             worker_calls_}
+             worker_calls_,
+             *model_news_,
+             [this](std::string source) { return model_links_->link_of(std::move(source)); }}
         );
         if (!site) {
             return fail(std::move(site.error()));
@@ -349,8 +365,14 @@ private:
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
+        prewarm_study_ = std::make_unique<PrewarmStudy>(
+            PrewarmStudy::Parts{
+                core_.executor(), clock_, *service_, config_, [this] { return site_->offices(); }
+            },
+            is_clustered(config_) ? fs::path() : data_
+        );
         tell_of_jobs(*service_, *notifier_, routing_);
-        count_jobs(*service_, metrics_);
+        count_jobs(*service_, metrics_, !config_.metrics_open);
         return {};
     }
 
@@ -368,6 +390,7 @@ private:
     admission::Rules admission_rules() {
         admission::Rules rules = app::admission_rules(config_);
         rules.plan.model_sizes = registered_sizes(*models_, rules.plan.model_sizes);
+        rules.plan.model_files = read_files(*models_, model_news_->files());
         rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
             return learned_->past(graph, plan);
         };
@@ -382,11 +405,8 @@ private:
         // That they can be read was checked with the rest of the configuration.
         static_cast<void>(net::AddressGuard::of_process().set_nat64(config_.guard_nat64));
         router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
-        models_ = std::make_unique<models::RegisterBook>(
-            notifier_executor(), config_.registered_models, *ledger_
-        );
         admission::Rules rules = admission_rules();
-        auto models = model_rules(config_, *models_);
+        auto models = model_rules(config_, *models_, model_news_->files());
         if (!models) {
             return fail(std::move(models.error()));
         }
@@ -442,19 +462,34 @@ private:
         services_->webhooks = std::make_shared<const api::WebhookServices>(
             api::WebhookServices{*endpoints_, *ledger_, *notifier_, fleet_event_names()}
         );
+        services_->answers =
+            std::make_shared<api::AnswerShelf>([this] { return ledger_->changes(); });
         services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
         api::add_dashboard(*router_, services_->options);
         api::add_admin(*router_, *services_);
         fleet_desk_ = std::make_unique<FleetDesk>(FleetDesk::Parts{
-            core_.executor(), clock_, *ledger_, config_, [this] { return site_->offices(); }
+            core_.executor(),
+            clock_,
+            *ledger_,
+            config_,
+            [this] { return site_->offices(); },
+            *model_news_
         });
         api::add_fleet(*router_, fleet_desk_->services());
         api::add_gpus(*router_, *services_);
         api::add_scale(*router_, *services_);
         api::add_forecast(*router_, *services_, fleet_desk_->services());
-        model_services_.reset(new api::ModelServices{*models_, clock_});
+        model_services_.reset(new api::ModelServices{
+            *models_,
+            clock_,
+            *model_uploads_,
+            [this](const std::string& source) { return model_links_->check(source); },
+            [this](std::string_view sha256, std::string_view until, std::string_view ticket) {
+                return model_links_->is_good_ticket(sha256, until, ticket);
+            }
+        });
         api::add_models(*router_, *model_services_);
         api::add_identity(*router_, identities_->services());
         identities_->set_addresses(limiting_->addresses());
@@ -549,6 +584,7 @@ private:
         service_->set_tenants(limiting_->all_terms());
         worker_calls_.start(site_->machines());
         co_await learned_->start();
+        prewarm_study_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
             co_return fail(std::move(opened.error()));
@@ -581,6 +617,7 @@ private:
 
     Task<bool> bring_down(Millis grace) {
         worker_calls_.stop();
+        co_await prewarm_study_->stop();
         co_await site_->resign();
         co_await service_->stop(grace);
         co_await learned_->stop();
@@ -611,7 +648,9 @@ private:
             collect(cluster, gauges);
             identities_->collect(gauges);
             limiting_->collect(gauges);
+            model_news_->collect(gauges);
             sandbox_->collect(gauges);
+            prewarm_study_->collect(gauges);
             if (audit_) {
                 audit_->collect(gauges);
             }
@@ -654,17 +693,21 @@ private:
     std::unique_ptr<media::Finisher> finisher_;
     std::shared_ptr<const Sealing> sealing_;
     std::unique_ptr<media::Exporter> exporter_;
+    std::unique_ptr<models::RegisterBook> models_;
+    std::unique_ptr<ModelNews> model_news_;  // before the site, whose workers tell it
+    std::unique_ptr<models::Uploads> model_uploads_;
+    std::unique_ptr<ModelLinks> model_links_;
     std::unique_ptr<Worksite> site_;  // before the service, which has its hub
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Uploads> uploads_;
     std::unique_ptr<Learned> learned_;
+    std::unique_ptr<PrewarmStudy> prewarm_study_;
     std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<Identities> identities_;
     std::unique_ptr<OwnAddresses> own_addresses_;
     std::unique_ptr<Limiting> limiting_;
-    std::unique_ptr<models::RegisterBook> models_;
     std::unique_ptr<api::ModelServices> model_services_;
     std::unique_ptr<FleetDesk> fleet_desk_;
     std::unique_ptr<api::Services> services_;

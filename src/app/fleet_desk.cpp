@@ -209,6 +209,7 @@ Task<Result<json::object>> FleetDesk::show() {
     for (const fleet::PoolSettings& pool : p_.config.fleet.pools) {
         pools.emplace_back(encode(pool, *records, *instances));
     }
+    const fleet::FetchedBytes fetched = p_.model_news.fetched();
     json::array past;
     for (const fleet::Instance& instance : *ended) {
         past.emplace_back(encode(instance));
@@ -218,6 +219,7 @@ Task<Result<json::object>> FleetDesk::show() {
         {"pools", std::move(pools)},
         {"ended", std::move(past)},
         {"events", encode(*told)},
+        {"model_bytes_fetched", {{"outside", fetched.outside}, {"peers", fetched.peers}}},
     };
 }
 

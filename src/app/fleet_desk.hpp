@@ -12,6 +12,7 @@
 
 #include "api/dialects/fleet/fleet.hpp"
 #include "app/config/config.hpp"
+#include "app/model_news.hpp"
 #include "app/office.hpp"
 #include "fleet/instances/store.hpp"
 #include "observe/metrics.hpp"
@@ -27,6 +28,7 @@ public:
         fleet::InstanceStore& store;
         const Config& config;
         std::function<std::vector<std::shared_ptr<Office>>()> offices;
+        const ModelNews& model_news;
     };
     explicit FleetDesk(Parts parts) : p_(std::move(parts)) {}
 

@@ -17,10 +17,15 @@ double seconds_or_none(std::optional<Millis> time) {
 
 }  // namespace
 
-void count_jobs(jobs::Service& service, observe::Metrics& metrics) {
-    service.on_used([&metrics](const std::string& worker, const jobs::Usage& usage) {
+void count_jobs(jobs::Service& service, observe::Metrics& metrics, bool names_tenants) {
+    service.on_used([&metrics, names_tenants](const jobs::Job& job, const jobs::Usage& usage) {
+        if (names_tenants) {
+            metrics.job_used(
+                job.tenant, job.workflow_id, static_cast<double>(usage.images), usage.cost_usd
+            );
+        }
         metrics.worker_used(
-            worker,
+            job.worker,
             {seconds(usage.gpu),
              seconds(usage.model_load),
              static_cast<double>(usage.images),
@@ -30,6 +35,7 @@ void count_jobs(jobs::Service& service, observe::Metrics& metrics) {
     service.on_attempt_failed([&metrics](const jobs::Job& job, jobs::Cause cause) {
         metrics.attempt_failed(to_string(cause), !is_terminal(job.state));
     });
+    service.on_prewarmed([&metrics](std::string_view outcome) { metrics.prewarmed(outcome); });
     service.on_finished([&metrics](const jobs::Job& job) {
         metrics.job_finished(
             to_string(job.state),

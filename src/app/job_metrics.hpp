@@ -6,8 +6,8 @@
 
 namespace comfyd::app {
 
-// From now on jobs that end and what they used are counted. Before recover(); `metrics` outlives
-// the service.
-void count_jobs(jobs::Service& service, observe::Metrics& metrics);
+// From now on jobs that end and what they used are counted, by tenant and workflow where those may
+// be named. Before recover(); `metrics` outlives the service.
+void count_jobs(jobs::Service& service, observe::Metrics& metrics, bool names_tenants);
 
 }  // namespace comfyd::app

@@ -44,6 +44,15 @@ Result<std::unique_ptr<Office>> Office::make(
     if (parts.mandate) {
         options.mandate = [mandate = parts.mandate] { return mandate; };
     }
+    ModelNews& news = parts.model_news;
+    options.files_told = [&news](const std::string& worker, json::object files) {
+        news.told(worker, files);
+    };
+    options.fetched_told = [&news](const std::string& worker, fleet::FetchedBytes bytes) {
+        news.fetched(worker, bytes);
+    };
+    options.link_of = parts.link_of;
+    options.left = [&news](const std::string& worker) { news.left(worker); };
     office->fleet_ = std::make_unique<fleet::Fleet>(
         parts.core,
         parts.clock,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/config/config.hpp"
+#include "app/model_news.hpp"
 #include "app/workers.hpp"
 #include "assets/store.hpp"
 #include "base/pool.hpp"
@@ -36,6 +37,8 @@ public:
         fleet::Callers& callers;
         // What workers could run when they were last led.
         std::function<std::shared_ptr<const workflow::Catalogue>()> last_known;
+        ModelNews& model_news;        // what workers tell of their files
+        fleet::LinkOf link_of;        // for their agents
         fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 

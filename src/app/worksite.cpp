@@ -120,6 +120,8 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
          p_.ledger,
          p_.callers,
          [this] { return last_known_classes(); },
+         p_.model_news,
+         p_.link_of,
          std::move(mandate)},
         p_.config,
         folders_,

@@ -11,6 +11,7 @@
 #include "app/config/config.hpp"
 #include "app/learned.hpp"
 #include "app/machines.hpp"
+#include "app/model_news.hpp"
 #include "app/office.hpp"
 #include "app/worker_certificates.hpp"
 #include "events/hub.hpp"
@@ -32,6 +33,8 @@ public:
         const Config& config;
         std::shared_ptr<net::Lines> lines;  // to workers that call by themselves
         fleet::Callers& callers;            // who lets those in
+        ModelNews& model_news;              // what all workers tell of their files
+        fleet::LinkOf link_of{};            // for their agents
     };
     // Before anything runs, like the next. Code::config_invalid, Code::storage_unavailable.
     static Result<std::unique_ptr<Worksite>> make(const Parts& parts);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -46,19 +47,21 @@ constexpr Plain make_plain(bool is_ascii) {
 constexpr Plain kPlain = make_plain(false);
 constexpr Plain kPlainAscii = make_plain(true);
 
-// Whether the eight bytes at `at` all stand for themselves: most texts are long and plain.
+// What the processor looks at in one go; how it does so is left to the compiler.
+using Bytes = unsigned char __attribute__((vector_size(16)));
+
+// Whether those at `at` all stand for themselves: most texts are long and plain.
 bool are_plain(const char* at, bool is_ascii) {
-    constexpr std::uint64_t kOnes = 0x0101010101010101;
-    constexpr std::uint64_t kTops = 0x8080808080808080;
-    std::uint64_t bytes = 0;
+    Bytes bytes;
     std::memcpy(&bytes, at, sizeof bytes);
-    const auto any = [](std::uint64_t of, unsigned char is) {
-        const std::uint64_t zero_where = of ^ (kOnes * is);
-        return (zero_where - kOnes) & ~zero_where & kTops;
-    };
-    const std::uint64_t is_control = (bytes - kOnes * 0x20) & ~bytes & kTops;
-    const std::uint64_t is_beyond = is_ascii ? (bytes & kTops) | any(bytes, 0x7F) : 0;
-    return (is_control | any(bytes, '"') | any(bytes, '\\') | is_beyond) == 0;
+    auto special = (bytes < 0x20) | (bytes == '"') | (bytes == '\\');
+    if (is_ascii) {
+        special |= bytes >= 0x7F;
+    }
+    std::array<std::uint64_t, 2> halves{};
+    static_assert(sizeof halves == sizeof special);
+    std::memcpy(halves.data(), &special, sizeof special);
+    return (halves[0] | halves[1]) == 0;
 }
 
 // The character at `at` of UTF-8, which is moved behind it. What is no UTF-8 is U+FFFD, byte by
@@ -101,21 +104,35 @@ void append_character_escaped(std::string& out, std::uint32_t point) {
     }
 }
 
-void append_string(std::string& out, std::string_view text, bool is_ascii) {
+// How many bytes of the text from `at` on stand for themselves.
+std::size_t plain_bytes(std::string_view text, std::size_t at, bool is_ascii) {
     const Plain& plain = is_ascii ? kPlainAscii : kPlain;
+    const std::size_t begin = at;
+    while (text.size() - at >= sizeof(Bytes) && are_plain(text.data() + at, is_ascii)) {
+        at += sizeof(Bytes);
+    }
+    while (at < text.size() && plain[static_cast<unsigned char>(text[at])]) {
+        ++at;
+    }
+    return at - begin;
+}
+
+void append_string(std::string& out, std::string_view text, bool is_ascii) {
+    // Most need nothing but quotes.
+    const std::size_t first = plain_bytes(text, 0, is_ascii);
+    if (first == text.size()) {
+        const std::size_t begin = out.size();
+        out.append(text.size() + 2, '"');
+        text.copy(out.data() + begin + 1, text.size());
+        return;
+    }
     out += '"';
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t begin = at;
-        while (text.size() - at >= 8 && are_plain(text.data() + at, is_ascii)) {
-            at += 8;
-        }
-        while (at < text.size() && plain[static_cast<unsigned char>(text[at])]) {
-            ++at;
-        }
-        out.append(text, begin, at - begin);
-        if (at < text.size()) {
-            append_character_escaped(out, take_character(text, at));
-        }
+    out.append(text, 0, first);
+    for (std::size_t at = first; at < text.size();) {
+        append_character_escaped(out, take_character(text, at));
+        const std::size_t count = plain_bytes(text, at, is_ascii);
+        out.append(text, at, count);
+        at += count;
     }
     out += '"';
 }
@@ -244,11 +261,17 @@ private:
     const Style& style_;
 };
 
+// Written where there is room, and copied once into what is as large as it must be.
 template <class Document>
 std::string written(const Document& from, const Style& style) {
-    std::string out;
-    Writer(out, style).write(from);
-    return out;
+    constexpr std::size_t kRoomMax = 64 * 1024;
+    thread_local std::string room;
+    room.clear();
+    Writer(room, style).write(from);
+    if (room.size() > kRoomMax) {
+        return std::exchange(room, {});
+    }
+    return room;
 }
 
 }  // namespace

@@ -24,12 +24,20 @@ public:
         const auto found = index_.find(key);
         return found == index_.end() ? nullptr : &found->second->second;
     }
+    // The same; counts as a use.
+    Value* find_used(std::string_view key) {
+        const auto found = index_.find(key);
+        if (found == index_.end()) {
+            return nullptr;
+        }
+        entries_.splice(entries_.begin(), entries_, found->second);
+        return &found->second->second;
+    }
     // Made when absent; the oldest goes when there are too many. The reference stays valid until
     // the entry is forgotten.
     Value& use(std::string_view key) {
-        if (const auto found = index_.find(key); found != index_.end()) {
-            entries_.splice(entries_.begin(), entries_, found->second);
-            return found->second->second;
+        if (Value* known = find_used(key)) {
+            return *known;
         }
         if (entries_.size() >= size_max_) {
             index_.erase(entries_.back().first);

@@ -192,6 +192,9 @@ json::object to_json(const jobs::WorkerInfo& worker) {
         {"gpu", worker.gpu},
         {"vram_total", worker.vram_total},
         {"vram_free", worker.vram_free},
+        {"ram_total", worker.ram_total},
+        {"fetched_outside", worker.fetched_outside},
+        {"fetched_from_peers", worker.fetched_from_peers},
         {"node_classes", worker.node_classes},
         {"last_error", worker.last_error},
         {"created_at", to_unix_ms(worker.created_at)},
@@ -221,6 +224,9 @@ jobs::WorkerInfo worker_from_json(const json::object& from) {
     worker.gpu = text_in(from, "gpu");
     worker.vram_total = count_in(from, "vram_total");
     worker.vram_free = count_in(from, "vram_free");
+    worker.ram_total = count_in(from, "ram_total");
+    worker.fetched_outside = count_in(from, "fetched_outside");
+    worker.fetched_from_peers = count_in(from, "fetched_from_peers");
     worker.node_classes = count_in(from, "node_classes");
     worker.last_error = text_in(from, "last_error");
     worker.created_at = time_in(from, "created_at").value_or(Time{});

@@ -194,5 +194,14 @@ TEST(ServerName, IsHostAndPortOrTheSocketsName) {
     }
 }
 
+TEST(Versions, TellWhetherAnInterruptNamesItsPrompt) {
+    for (const char* version : {"0.3.57", "0.3.100", "0.7.0", "0.33.0", "1.0.0", "0.4.0rc1"}) {
+        EXPECT_TRUE(interrupts_by_id(version)) << version;
+    }
+    for (const char* version : {"0.3.56", "0.3.9", "0.2.99", "", "unknown", "0.4", "v0.7.0"}) {
+        EXPECT_FALSE(interrupts_by_id(version)) << version;
+    }
+}
+
 }  // namespace
 }  // namespace comfyd::comfy

@@ -1,5 +1,7 @@
 #include "comfy/client.hpp"
 
+#include <array>
+#include <charconv>
 #include <utility>
 
 #include "comfy/members.hpp"
@@ -472,6 +474,21 @@ Task<Result<std::unique_ptr<Events>>> Client::connect_events(std::string client_
         co_return fail(std::move(written.error()));
     }
     co_return std::make_unique<Events>(std::move(*socket), pool_);
+}
+
+bool interrupts_by_id(std::string_view version) {
+    constexpr std::array<int, 3> kSince{0, 3, 57};
+    std::array<int, 3> numbers{};
+    const char* at = version.data();
+    const char* const end = at + version.size();
+    for (int& number : numbers) {
+        const auto read = std::from_chars(at, end, number);
+        if (read.ec != std::errc()) {
+            return false;
+        }
+        at = read.ptr < end && *read.ptr == '.' ? read.ptr + 1 : read.ptr;
+    }
+    return numbers >= kSince;
 }
 
 }  // namespace comfyd::comfy

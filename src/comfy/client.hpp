@@ -175,6 +175,10 @@ private:
 // without the extension, or the name that it calls by. Code::invalid_argument: `base_url` is none.
 Result<std::string> server_name(std::string_view base_url);
 
+// POST /interrupt stops the prompt that it is told, and no other; servers before 0.3.57 stop
+// whatever runs.
+bool interrupts_by_id(std::string_view version);
+
 // Nobody listens there: the process is gone, and nothing was sent.
 bool is_refused(const Error& error);
 

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "fleet/comfy_machine.hpp"
 #include "workflow/merge/merge.hpp"
+#include "workflow/plan/loaders.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -43,6 +44,7 @@ Task<> ComfyMachine::check_health() {
     auto stats = co_await link_.client.system_stats();
     if (!stats) {
         note_failure(stats.error());
+        co_await meet_agent(std::move(stats.error()));
         co_return;
     }
     known_.stats = std::move(*stats);
@@ -66,6 +68,10 @@ Task<> ComfyMachine::check_health() {
         co_return;
     }
     co_await clear_orphans();
+    if (known_.fetches_models && Ticks::now() - agent_asked_at_ >= options_.agent_interval) {
+        co_await look_for_agent();
+        report();
+    }
     const auto age = Ticks::now() - classes_read_at_;
     const bool idle = attempts_.empty();
     // A worker needs a third of a second for the answer, so preferably when it has nothing else to
@@ -92,6 +98,7 @@ Task<Result<>> ComfyMachine::come_up() {
     if (!refreshed) {
         co_return refreshed;
     }
+    known_.fetches_models = false;  // another server may be there now
     co_await look_for_agent();
     co_await clear_orphans();
     co_await announce_lead();
@@ -141,6 +148,7 @@ Task<Result<>> ComfyMachine::refresh_classes() {
     if (known_.classes != *classes) {
         known_.classes = std::move(*classes);
         known_.merges = workflow::worker_supports_merge(*known_.classes);
+        known_.warms = known_.classes->find(workflow::kWarmClass) != nullptr;
         report();
     }
     co_return Result<>();
@@ -242,6 +250,8 @@ void ComfyMachine::go_down(std::string reason) {
     known_.last_error = std::move(reason);
     link_.uploaded.clear();
     link_.known_epoch = 0;
+    files_revision_.reset();
+    known_.agent_answers = false;
     report();
     if (was_down) {
         return;

@@ -42,10 +42,16 @@ struct MachineReport {
     comfy::SystemStats stats;
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
-    bool merges = false;                // has what merged prompts are made with
-    bool is_quarantined = false;        // answers, and gets nothing until a prompt has run there
-    bool fetches_models = false;        // an agent is in front of it that does so
-    std::uint64_t disk_free_bytes = 0;  // as that agent told last
+    bool merges = false;          // has what merged prompts are made with
+    bool warms = false;           // has what models are loaded ahead of jobs with
+    bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
+    bool fetches_models = false;  // an agent is in front of it that does so
+    bool agent_answers = false;   // whether ComfyUI does or not
+    // As that agent told last; 0: nothing.
+    std::uint64_t disk_free_bytes = 0;
+    std::uint64_t ram_total_bytes = 0;
+    std::uint64_t fetched_outside = 0;
+    std::uint64_t fetched_from_peers = 0;
 };
 
 // What a machine needs of its surroundings, all of which outlive it.
@@ -83,6 +89,16 @@ struct AttemptOrder {
     OwnerOf owner_of;  // called on the machine's executor
 };
 
+// Models that the core wants there ahead of jobs. Made there; from then on the machine's.
+struct WarmOrder {
+    WarmOrder(Executor executor, std::string text, Millis most)
+        : workflow(std::move(text)), patience(most), stop(executor) {}
+
+    std::string workflow;
+    Millis patience;
+    jobs::StopRequest stop;
+};
+
 class ComfyMachine : public std::enable_shared_from_this<ComfyMachine> {
 public:
     ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts);
@@ -104,6 +120,7 @@ public:
     Task<Result<>> fetch_models(
         std::vector<json::object> wishes, std::function<void(jobs::ModelHolder::Fetched)> told
     );
+    Task<Result<>> warm(std::shared_ptr<WarmOrder> order);
     // It gets nothing more until a prompt of ours has run there, which is tried after `rest`.
     void quarantine(std::string reason, Millis rest);
     // What it would say to the prompt, which may hold asset references, without running it.
@@ -141,10 +158,16 @@ private:
     Task<Result<>> come_up();
     Task<Result<>> refresh_classes();
     Task<> look_for_agent();
+    Task<> meet_agent(Error refusal);
+    void note_fetched(const json::object& status);
+    Task<> read_files(std::uint64_t revision);
     Task<> read_new_lists();
     Task<Result<>> check_blockage();
     Task<Result<>> probe();
     Task<Result<>> send_probe();
+    Task<Result<>> send_own(std::string id, json::object prompt);
+    Task<Result<>> follow_warming(std::shared_ptr<WarmOrder> order, std::string id);
+    Task<Result<>> end_warming(std::string id);
     void block(Blockage blockage);
     void unblock();
     Task<> free_after_failure();
@@ -191,6 +214,9 @@ private:
     comfy::HeldFrames held_;
     Signal is_held_;
     std::uint64_t messages_skipped_ = 0;  // unknown or malformed
+
+    Ticks::time_point agent_asked_at_{};
+    std::optional<std::uint64_t> files_revision_{};  // of what its agent told of its files
 
     Ticks::time_point classes_read_at_{};
     bool classes_stale_ = false;  // it refused a class that it should have

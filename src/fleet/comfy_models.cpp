@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
+#include "fleet/bringing.hpp"
 #include "fleet/comfy_worker.hpp"
 
 namespace comfyd::fleet {
@@ -17,196 +18,9 @@ namespace {
 
 using Fetched = jobs::ModelHolder::Fetched;
 
-constexpr Millis kLook{500};  // between two looks at what has come
+constexpr Millis kLook{500};  // between two looks at the lists
 constexpr std::chrono::hours kTicketLife{1};
 constexpr int kListsTriesMax = 20;  // until ComfyUI lists a new file
-constexpr int kSilentMax = 20;      // looks in a row that the agent does not answer
-constexpr std::string_view kModels = "/worker/v1/models";
-
-std::uint64_t number_of(const json::object& from, std::string_view key) {
-    const json::value* value = json::find(from, key);
-    return value != nullptr && value->is_number() && value->to_number<double>() > 0
-               ? static_cast<std::uint64_t>(value->to_number<double>())
-               : 0;
-}
-
-// One file on its way, from the first of its sources that has it.
-struct Wanted {
-    json::object wish;
-    std::vector<std::string> sources{};
-    std::size_t source = 0;
-    bool is_asked = false;
-    bool is_ready = false;
-    Fetched fetched{};
-
-    explicit Wanted(json::object from) : wish(std::move(from)) {
-        const json::array* list = json::find_array(wish, "sources").value_or(nullptr);
-        for (const json::value& one : list == nullptr ? json::array() : *list) {
-            sources.push_back(one.is_string() ? std::string(one.get_string()) : "");
-        }
-        wish.erase("sources");
-        wish["required"] = false;
-        fetched.total = number_of(wish, "bytes");
-    }
-
-    std::string path() const {
-        return comfy::text_of(wish, "folder") + "/" + comfy::text_of(wish, "name");
-    }
-    json::object order() const {
-        json::object made = wish;
-        made["source"] = sources.at(source);
-        return made;
-    }
-    bool is(const json::object& shown) const {
-        return comfy::text_of(shown, "folder") == comfy::text_of(wish, "folder") &&
-               comfy::text_of(shown, "name") == comfy::text_of(wish, "name");
-    }
-    Error failure(Code code, const std::string& why) const {
-        return Error(
-            code, "the model '" + path() + "' is not to be had: " + why, {{"model", path()}}
-        );
-    }
-};
-
-// A refusal in the agent's own words.
-std::optional<Error> refusal_in(const Error& error) {
-    const auto body = json::parse_object(comfy::text_of(error.details, "body"));
-    const auto code = body ? parse_code(comfy::text_of(*body, "code")) : std::nullopt;
-    return code ? std::optional(Error(*code, comfy::text_of(*body, "detail"))) : std::nullopt;
-}
-
-// What the agent says of it: nothing, or why it will not come from this source.
-std::optional<Error> note(Wanted& wanted, const json::object& shown) {
-    const std::string state = comfy::text_of(shown, "state");
-    wanted.fetched = {
-        number_of(shown, "bytes"), std::max(number_of(shown, "total"), number_of(shown, "bytes"))
-    };
-    wanted.is_ready = state == "ready";
-    if (state != "failed") {
-        return std::nullopt;
-    }
-    return wanted.failure(
-        parse_code(comfy::text_of(shown, "code")).value_or(Code::upstream_error),
-        comfy::text_of(shown, "error")
-    );
-}
-
-Fetched sum_of(const std::vector<Wanted>& all) {
-    Fetched sum;
-    for (const Wanted& one : all) {
-        sum.bytes += one.fetched.bytes;
-        sum.total += one.fetched.total;
-    }
-    return sum;
-}
-
-// Brings all of a job's files to one machine.
-class Bringing {
-public:
-    Bringing(comfy::Client& client, const std::vector<json::object>& wishes) : client_(client) {
-        for (const json::object& wish : wishes) {
-            all_.emplace_back(wish);
-        }
-    }
-
-    Task<Result<>> run(const std::function<void(Fetched)>& told) {
-        int silent = 0;
-        while (true) {
-            auto looked = co_await ask_all();
-            if (looked) {
-                looked = co_await look();
-            }
-            if (!looked && !is_of_line(looked.error().code)) {
-                co_return looked;
-            }
-            silent = looked ? 0 : silent + 1;
-            if (silent > kSilentMax) {
-                co_return fail(Code::worker_unavailable, looked.error().message);
-            }
-            told(sum_of(all_));
-            if (std::ranges::all_of(all_, &Wanted::is_ready)) {
-                co_return Result<>();
-            }
-            const bool goes_on = co_await sleep_for(kLook);
-            if (!goes_on) {
-                co_return fail(Code::cancelled, "the fetch is not waited for any more");
-            }
-        }
-    }
-
-private:
-    static bool is_of_line(Code code) {
-        return code == Code::connection_failed || code == Code::request_timeout ||
-               code == Code::worker_unavailable;
-    }
-
-    // From the next source, where there is one.
-    static Result<> go_on(Wanted& wanted, Error error) {
-        if (wanted.source + 1 >= wanted.sources.size()) {
-            return fail(std::move(error));
-        }
-        ++wanted.source;
-        wanted.is_asked = false;
-        return {};
-    }
-
-    Task<Result<>> ask_all() {
-        for (Wanted& wanted : all_) {
-            if (wanted.is_asked) {
-                continue;
-            }
-            auto answer = co_await client_.tell_agent(std::string(kModels), wanted.order());
-            if (answer) {
-                wanted.is_asked = true;
-                if (auto failed = note(wanted, *answer)) {
-                    auto next = go_on(wanted, std::move(*failed));
-                    if (!next) {
-                        co_return next;
-                    }
-                }
-                continue;
-            }
-            const auto refused = refusal_in(answer.error());
-            if (!refused) {
-                co_return fail(std::move(answer.error()));
-            }
-            // Another source of the same name is at it: it is asked for again.
-            if (refused->code != Code::conflict && refused->code != Code::queue_full) {
-                auto next = go_on(wanted, wanted.failure(refused->code, refused->message));
-                if (!next) {
-                    co_return next;
-                }
-            }
-        }
-        co_return Result<>();
-    }
-
-    Task<Result<>> look() {
-        auto shown = co_await client_.ask_agent(std::string(kModels));
-        if (!shown) {
-            co_return fail(std::move(shown.error()));
-        }
-        const json::array* list = json::find_array(*shown, "models").value_or(nullptr);
-        for (const json::value& one : list == nullptr ? json::array() : *list) {
-            const json::object* model = one.if_object();
-            const auto wanted = model == nullptr
-                                    ? all_.end()
-                                    : std::ranges::find_if(all_, [model](const Wanted& candidate) {
-                                          return candidate.is_asked && candidate.is(*model);
-                                      });
-            auto failed = wanted == all_.end() ? std::nullopt : note(*wanted, *model);
-            if (failed) {
-                if (auto next = go_on(*wanted, std::move(*failed)); !next) {
-                    co_return next;
-                }
-            }
-        }
-        co_return Result<>();
-    }
-
-    comfy::Client& client_;
-    std::vector<Wanted> all_;
-};
 
 }  // namespace
 
@@ -215,10 +29,61 @@ Task<> ComfyMachine::look_for_agent() {
     if (link_.is_engine) {
         co_return;
     }
+    agent_asked_at_ = Ticks::now();
     auto status = co_await link_.client.ask_agent("/worker/v1/status");
-    if (status) {
-        known_.fetches_models = comfy::object_of(*status, "models") != nullptr;
-        known_.disk_free_bytes = number_of(*status, "disk_free_bytes");
+    const bool is_busy = status && status->empty() && known_.fetches_models;
+    if (!status || is_busy) {
+        co_return;
+    }
+    known_.fetches_models = comfy::object_of(*status, "models") != nullptr;
+    known_.agent_answers = known_.fetches_models;
+    known_.disk_free_bytes = number_of(*status, "disk_free_bytes");
+    known_.ram_total_bytes = number_of(*status, "ram_total_bytes");
+    if (known_.fetches_models) {
+        note_fetched(*status);
+        co_await read_files(number_of(*status, "files_revision"));
+    }
+}
+
+// ComfyUI is not there yet, and somebody says so: if that is an agent, it can do something
+// meanwhile.
+Task<> ComfyMachine::meet_agent(Error refusal) {
+    if (known_.state == State::up || link_.is_engine || refusal.code != Code::upstream_error) {
+        known_.agent_answers = false;
+        co_return;
+    }
+    if (!known_.agent_answers || Ticks::now() - agent_asked_at_ >= options_.agent_interval) {
+        co_await look_for_agent();
+        report();
+    }
+}
+
+void ComfyMachine::note_fetched(const json::object& status) {
+    const json::object* fetched = comfy::object_of(*comfy::object_of(status, "models"), "fetched");
+    if (fetched == nullptr) {
+        return;
+    }
+    known_.fetched_outside = number_of(*fetched, "outside");
+    known_.fetched_from_peers = number_of(*fetched, "peers");
+    if (options_.fetched_told) {
+        options_.fetched_told(
+            id_,
+            {known_.fetched_outside,
+             known_.fetched_from_peers,
+             std::chrono::seconds(number_of(status, "uptime_s"))}
+        );
+    }
+}
+
+// What it has, and what it is by its heads.
+Task<> ComfyMachine::read_files(std::uint64_t revision) {
+    if (!options_.files_told || files_revision_ == revision) {
+        co_return;
+    }
+    auto files = co_await link_.client.ask_agent("/worker/v1/files");
+    if (files && json::find(*files, "files") != nullptr) {
+        files_revision_ = number_of(*files, "revision");
+        options_.files_told(id_, std::move(*files));
     }
 }
 
@@ -227,13 +92,12 @@ Task<Result<>> ComfyMachine::fetch_models(
 ) {
     COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
-    Bringing bringing(link_.client, wishes);
-    auto brought = co_await bringing.run(told);
-    if (!brought) {
-        co_return brought;
+    auto brought =
+        co_await bring_models(link_.client, std::move(wishes), options_.link_of, std::move(told));
+    if (brought && known_.state == State::up) {
+        co_await read_new_lists();
     }
-    co_await read_new_lists();
-    co_return Result<>();
+    co_return brought;
 }
 
 // ComfyUI sees a new file when its folder has another time.
@@ -269,15 +133,32 @@ std::optional<std::vector<std::string>> ComfyWorker::lacking(const Requirement& 
     return has_classes ? std::optional(std::move(values)) : std::nullopt;
 }
 
+// ComfyUI tells of the whole machine, its agent of what they may have of it.
+std::uint64_t ComfyWorker::ram_total() const {
+    const std::uint64_t told = known_.ram_total_bytes;
+    const std::uint64_t whole = known_.stats.ram_total;
+    return told == 0 ? whole : whole == 0 ? told : std::min(told, whole);
+}
+
 bool ComfyWorker::is_open() const {
     COMFYD_ON(parts_.core);
     return is_up() && !draining_ && !gives_back_ && !known_.is_quarantined;
 }
 
+bool ComfyWorker::is_coming() const {
+    COMFYD_ON(parts_.core);
+    return !is_up() && known_.agent_answers && !draining_ && !gives_back_;
+}
+
+bool ComfyWorker::may_run(const Requirement& requirement) const {
+    return known_.classes == nullptr ? requirement.allows(facts())
+                                     : lacking(requirement).has_value();
+}
+
 // One that calls us has no address that another worker could use.
 std::optional<std::string> ComfyWorker::content_address(const std::string& sha256) const {
     const bool has_address = config_.url.starts_with("http");
-    if (!has_address || config_.token.empty() || !is_up()) {
+    if (!has_address || config_.token.empty() || !(is_up() || is_coming())) {
         return std::nullopt;
     }
     return config_.url +

@@ -67,12 +67,8 @@ Task<> ComfyMachine::free_after_failure() {
     }
 }
 
-// The memory is given back first: that goes through the GPU, which the prompt may not.
-Task<Result<>> ComfyMachine::send_probe() {
-    auto freed = co_await free_memory(true, true);
-    if (!freed) {
-        co_return freed;
-    }
+// A prompt that is nobody's job.
+Task<Result<>> ComfyMachine::send_own(std::string id, json::object prompt) {
     const MandatePtr mandate = current(options_.mandate);
     if (auto may = may_send(options_.mandate, mandate); !may) {
         co_return may;
@@ -81,12 +77,22 @@ Task<Result<>> ComfyMachine::send_probe() {
     if (mandate) {
         extra[comfy::kLeadKey] = comfy::LeadMark{mandate->domain, mandate->epoch}.to_json();
     }
-    const std::string id = Uuid::make(parts_.clock.now()).to_string();
     auto sent = co_await link_.client.submit(
-        comfy::Submission{id, link_.client_id, json::serialize(make_probe()), std::move(extra), {}}
+        comfy::Submission{id, link_.client_id, json::serialize(prompt), std::move(extra), {}}
     );
+    co_return sent ? Result<>() : fail(std::move(sent.error()));
+}
+
+// The memory is given back first: that goes through the GPU, which the prompt may not.
+Task<Result<>> ComfyMachine::send_probe() {
+    auto freed = co_await free_memory(true, true);
+    if (!freed) {
+        co_return freed;
+    }
+    const std::string id = Uuid::make(parts_.clock.now()).to_string();
+    auto sent = co_await send_own(id, make_probe());
     if (!sent) {
-        co_return fail(std::move(sent.error()));
+        co_return sent;
     }
     blockage_->probe_id = id;
     co_return Result<>();

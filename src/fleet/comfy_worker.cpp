@@ -86,9 +86,12 @@ void ComfyWorker::take(MachineReport report) {
     COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
-    const bool has_other_agent = report.fetches_models != known_.fetches_models;
+    const bool has_other_agent = report.fetches_models != known_.fetches_models ||
+                                 report.agent_answers != known_.agent_answers;
     const bool has_other_gpu = report.stats.device != known_.stats.device ||
                                report.stats.vram_total != known_.stats.vram_total;
+    const bool has_other_memory = report.stats.ram_total != known_.stats.ram_total ||
+                                  report.ram_total_bytes != known_.ram_total_bytes;
     if (known_.is_quarantined && !report.is_quarantined) {
         breaker_.succeeded();
     }
@@ -98,7 +101,7 @@ void ComfyWorker::take(MachineReport report) {
     }
     if (has_other_classes || ((has_other_gpu || has_other_agent) && known_.classes != nullptr)) {
         parts_.classes_changed();
-    } else if (has_other_state) {
+    } else if (has_other_state || has_other_agent || has_other_memory) {
         parts_.changed();
     }
 }
@@ -165,6 +168,9 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.gpu = gpu_kind();
     info.vram_total = gpu_memory();
     info.vram_free = is_engine() ? 0 : known_.stats.vram_free;
+    info.ram_total = is_engine() ? 0 : ram_total();
+    info.fetched_outside = known_.fetched_outside;
+    info.fetched_from_peers = known_.fetched_from_peers;
     if (is_engine()) {
         info.url = "engine:";
         info.version = COMFYD_VERSION;

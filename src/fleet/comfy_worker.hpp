@@ -80,6 +80,9 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return known_.merges; }
+    bool warms() const override { return known_.warms && !is_engine(); }
+    Task<Result<>> warm(std::string workflow, Millis patience) override;
+    void stop_warming() override;
     std::shared_ptr<jobs::Batch> make_group(PromptId prompt, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
@@ -92,6 +95,8 @@ public:
     bool fetches_models() const { return known_.fetches_models; }
     std::optional<std::vector<std::string>> lacking(const Requirement& requirement) const override;
     bool is_open() const override;
+    bool is_coming() const override;
+    bool may_run(const Requirement& requirement) const override;
     std::uint64_t free_bytes() const override { return known_.disk_free_bytes; }
     std::optional<std::string> content_address(const std::string& sha256) const override;
     Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
@@ -130,6 +135,7 @@ private:
 
     const std::string& gpu_kind() const;
     std::uint64_t gpu_memory() const;
+    std::uint64_t ram_total() const;
     ComfyMachineParts machine_parts();
     // A call that the machine can post, with what it says.
     template <class... Said>
@@ -172,6 +178,7 @@ private:
     int expected_ = 0;  // attempts
     std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<ComfyBatch>> groups_;
+    std::weak_ptr<WarmOrder> warming_;
     Time created_at_;
     Time last_active_at_;
     std::uint64_t completed_ = 0;

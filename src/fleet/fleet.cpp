@@ -250,6 +250,9 @@ Task<Result<>> Fleet::remove(std::string id, Millis patience) {
         return other.worker == member.worker;
     });
     by_id_.erase(id);
+    if (options_.left) {
+        options_.left(id);
+    }
     update_catalogue();
     changed(id);
     tell_all_of_engine(member);
@@ -399,6 +402,26 @@ void Fleet::set_coming(std::vector<jobs::WorkerInfo> coming) {
     for (const auto& [id, worker] : before) {
         changed(id);
     }
+}
+
+void Fleet::meet_agent(const WorkerConfig& worker, std::uint64_t disk_free_bytes) {
+    COMFYD_ON(core_);
+    const auto coming = coming_.find(worker.id);
+    if (coming == coming_.end()) {
+        return;
+    }
+    const Lane& lane = lanes_.front();
+    coming->second->meet(
+        {lane.executor,
+         lane.http,
+         pool_,
+         options_,
+         clock_,
+         worker.url,
+         worker.token,
+         disk_free_bytes}
+    );
+    changed(worker.id);
 }
 
 void Fleet::on_change(OnChange callback) {

@@ -107,6 +107,9 @@ public:
         json::object prompt, std::vector<std::string> targets, Requirement requirement
     );
 
+    // The agent of a worker that is on its way has answered.
+    void meet_agent(const WorkerConfig& worker, std::uint64_t disk_free_bytes);
+
     std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
     void on_change(OnChange callback) override;

@@ -2,23 +2,9 @@
 
 #include <utility>
 
+#include "fleet/worker_classes.hpp"
+
 namespace comfyd::fleet {
-namespace {
-
-class WorkerClasses final : public workflow::PromptClasses {
-public:
-    explicit WorkerClasses(std::shared_ptr<const workflow::NodeClasses> classes)
-        : classes_(std::move(classes)) {}
-    const workflow::NodeDefinition* find(std::string_view class_type) const override {
-        return classes_ ? classes_->find(class_type) : nullptr;
-    }
-
-private:
-    std::shared_ptr<const workflow::NodeClasses> classes_;
-};
-
-}  // namespace
-
 Result<MergedPrompt> merge_prompts(
     std::vector<ToMerge> members, std::shared_ptr<const workflow::NodeClasses> classes
 ) {

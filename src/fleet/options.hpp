@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/circuit_breaker.hpp"
+#include "base/error.hpp"
 #include "base/supervisor.hpp"
+#include "base/task.hpp"
 #include "base/time.hpp"
 #include "comfy/client.hpp"
 #include "fleet/mandate.hpp"
@@ -16,6 +19,17 @@
 #include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::fleet {
+
+// Of models, by an agent since it started.
+struct FetchedBytes {
+    std::uint64_t outside = 0;
+    std::uint64_t peers = 0;
+    std::chrono::seconds uptime{};  // of the agent
+};
+
+// Where an agent has a source from that only we know the place of ("s3://…", "upload:…"): an
+// address that is good for an hour. Any executor.
+using LinkOf = std::function<Task<Result<std::string>>(std::string source)>;
 
 struct FleetOptions {
     // Health
@@ -28,6 +42,7 @@ struct FleetOptions {
     Millis reconnect_delay{500};       // of the WebSocket
     Millis classes_interval{300'000};  // between looks at a worker's node classes
     Millis busy_look{3'000};           // between looks at the memory of a worker that samples
+    Millis agent_interval{15'000};     // between looks at what an agent tells of its machine
 
     // Following a prompt
     // Looks at its queue, which its interpreter answers while it samples: none as long as messages
@@ -65,6 +80,15 @@ struct FleetOptions {
     Millis probe_wait{10'000};  // for the prompt that shows whether prompts run there
 
     MandateSource mandate{};
+
+    // Called with the answer of a worker's agent to GET /worker/v1/files, whenever it is another
+    // one. On the executor of its machine; empty: nobody wants to know.
+    std::function<void(const std::string& worker, json::object files)> files_told{};
+    // Likewise whenever it was asked how many bytes of models it has fetched.
+    std::function<void(const std::string& worker, FetchedBytes fetched)> fetched_told{};
+    LinkOf link_of{};  // empty: there are no such sources
+    // The worker has left. On the core.
+    std::function<void(const std::string& worker)> left{};
 };
 
 struct WorkerConfig {

@@ -69,7 +69,8 @@ Dispatcher::Dispatcher(
           tasks_,
           stopping_,
           [this](const JobId& id) { return scheduler_.expected_wait(id, clock_.now()); },
-      }) {
+      }),
+      warming_({clock_, ledger_, fleet_, scheduler_, tasks_, stopping_}) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     whereabouts_.on_waiting([this](const Job& job, const Requirement& needed) {
         preparing_.add(job, needed);
@@ -114,6 +115,11 @@ void Dispatcher::start() {
     COMFYD_ON(core_);
     *on_fleet_ = [this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
+        for (const std::string& worker : workers) {
+            if (fleet_.find(worker) == nullptr) {
+                preparing_.forget(worker);
+            }
+        }
         pump();
         preparing_.look();
     };
@@ -269,6 +275,7 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
         scheduler_.remove(queued.id);
         co_return std::nullopt;
     }
+    warming_.placed(decision->worker, *decision->keys.profile);
     auto attempt = attempts_.make(*decision, worker);
     auto started = starts_.start_job(queued, *attempt, queued.sequence + 1);
     COMFYD_ASSERT(started.has_value());
@@ -396,6 +403,7 @@ void Dispatcher::pump() {
     }
     const NowDoing doing("placing jobs");
     while (auto decision = scheduler_.next(clock_.now())) {
+        warming_.placed(decision->worker, *decision->keys.profile);
         batches_.launch(*decision);
     }
     alarms_.set_queue(scheduler_.wake_at());
@@ -417,13 +425,17 @@ void Dispatcher::committed(const Change& change) {
         attempt_failed_(change.job, cause_of(*change.job.failure));
     }
     if (change.used && used_) {
-        used_(change.job.worker, *change.used);
+        used_(change.job, *change.used);
     }
     if (change.used) {
         ranking_.add_used(change.job, change.event.at, *change.used);
     }
     if (!is_terminal(change.job.state)) {
         return;
+    }
+    const auto attempt = table_.attempt(change.job.id);
+    if (attempt && change.job.state == State::completed) {
+        warming_.completed(change.job.id, attempt->keys.profile);
     }
     whereabouts_.forget(change.job.id);
     preparing_.remove(change.job.id);
@@ -452,8 +464,15 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {
     auto explanation = scheduler_.explain(id, clock_.now());
     if (explanation) {
-        const auto machine = scheduler_.keys_of(id).profile->requirement.machine();
+        const auto profile = scheduler_.keys_of(id).profile;
+        const auto machine = profile->requirement.machine();
+        if (const auto worker = warming_.worker_loading(*profile)) {
+            explanation->reasons.push_back(*worker + " loads the models of such jobs ahead");
+        }
         for (std::string& why : fleet_.hindrances(machine.pool)) {
+            explanation->reasons.push_back(std::move(why));
+        }
+        for (std::string& why : preparing_.reasons(id)) {
             explanation->reasons.push_back(std::move(why));
         }
     }

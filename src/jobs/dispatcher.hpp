@@ -1,7 +1,8 @@
 // Owns every unfinished job of a domain and the parts that work on them: Whereabouts says where
 // each job is, Changes changes it in the ledger, Ranking and Placement tell the scheduler of jobs
 // and of workers, Batches begins what it decides, Attempts follow it, Answers spare runs, Dues
-// are what Alarms wake for, Forecast says how long things take, Preparing has models fetched.
+// are what Alarms wake for, Forecast says how long things take, Preparing has models fetched,
+// Warming has them loaded ahead of jobs.
 //
 // Lives on the core executor; every member is called there. Only keys of waiting jobs are in
 // memory; workflows are read back from the ledger when a job is placed. A change becomes visible
@@ -40,6 +41,7 @@
 #include "jobs/preparing.hpp"
 #include "jobs/publisher.hpp"
 #include "jobs/ranking.hpp"
+#include "jobs/warming.hpp"
 #include "jobs/whereabouts.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -115,6 +117,8 @@ public:
     // Asks every worker that runs nothing to give memory back.
     Task<bool> free_idle_workers(bool models, bool results);
 
+    Warming& warming() { return warming_; }
+
     // Where a job runs now; nullptr: nowhere, or its end is being stored.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
@@ -141,7 +145,7 @@ public:
         starts_.on_progress(std::move(callback), std::move(is_wanted));
     }
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
-    void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
+    void on_used(std::function<void(const Job&, const Usage&)> callback) {
         used_ = std::move(callback);
     }
     void on_attempt_failed(std::function<void(const Job&, Cause)> callback) {
@@ -173,7 +177,7 @@ private:
     std::shared_ptr<OnFleet> on_fleet_ = std::make_shared<OnFleet>();
     std::function<void(const Job&, const Event&)> changed_;
     std::function<void(const Job&)> finished_;
-    std::function<void(const std::string&, const Usage&)> used_;
+    std::function<void(const Job&, const Usage&)> used_;
     std::function<void(const Job&, Cause)> attempt_failed_;
     std::function<void(const Wish&)> wish_;
 
@@ -195,6 +199,7 @@ private:
     Batches batches_;
     Dues dues_;
     Preparing preparing_;
+    Warming warming_;
     std::optional<Newcomers> newcomers_;
 };
 

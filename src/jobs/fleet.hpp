@@ -121,6 +121,11 @@ struct WorkerInfo {
     std::string gpu;      // name of the first device
     std::uint64_t vram_total = 0;
     std::uint64_t vram_free = 0;
+    std::uint64_t ram_total = 0;  // main memory of its machine; 0: not known
+    // Bytes of models that its agent has brought there since that started: from outside, and from
+    // other agents.
+    std::uint64_t fetched_outside = 0;
+    std::uint64_t fetched_from_peers = 0;
     std::size_t node_classes = 0;
     std::string last_error;  // why it is down
     std::optional<JobId> current_job;
@@ -176,6 +181,18 @@ public:
         static_cast<void>(prompt), static_cast<void>(members);
         return nullptr;
     }
+
+    // It can bring models into memory ahead of jobs.
+    virtual bool warms() const { return false; }
+    // Brings there what the workflow would load, without running it. Jobs may be given to it
+    // meanwhile: they wait for the file that is being loaded, at most. Code::not_found: the
+    // workflow loads nothing that it knows; Code::cancelled: stop_warming(), or the end of the
+    // task; Code::execution_timeout: it took longer than `patience`; else as a run fails.
+    virtual Task<Result<>> warm(std::string workflow, Millis patience) {
+        static_cast<void>(workflow), static_cast<void>(patience);
+        co_return fail(Code::not_found, "this worker loads nothing ahead of jobs");
+    }
+    virtual void stop_warming() {}
 
     // Who brings model files there; nullptr: nobody.
     virtual ModelHolder* models() { return nullptr; }

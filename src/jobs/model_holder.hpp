@@ -25,6 +25,13 @@ public:
     ) const = 0;
     // It answers, and takes new work.
     virtual bool is_open() const = 0;
+    // It is on its way up, and brings files already; fetch_models() does not wait for lists then.
+    virtual bool is_coming() const { return false; }
+    // Once it is up it may run this, perhaps with more files, for all that is known of it.
+    virtual bool may_run(const Requirement& requirement) const {
+        static_cast<void>(requirement);
+        return false;
+    }
     // Of its disk; 0: not known.
     virtual std::uint64_t free_bytes() const = 0;
 

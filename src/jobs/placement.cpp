@@ -71,6 +71,7 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     state.gpu_type = info.gpu;
     state.gpu = info.gpu_id;
     state.vram_bytes = info.vram_total;
+    state.ram_bytes = info.ram_total;
     state.region = info.region;
     state.slots = info.slots;
     state.model_memory_bytes = info.model_memory_bytes;
@@ -83,8 +84,9 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     }
     std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
                        state.region + '\n' + std::to_string(state.vram_bytes) + '\n' +
-                       std::to_string(state.slots) + (state.merges ? "\nm" : "\n") +
-                       (state.available ? "+" : "-") + state.unavailable_why;
+                       std::to_string(state.ram_bytes) + '\n' + std::to_string(state.slots) +
+                       (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-") +
+                       state.unavailable_why;
     if (told == known.told && !state.abilities.empty()) {
         return;
     }

@@ -1,7 +1,6 @@
 #include "jobs/preparing.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/log.hpp"
@@ -13,8 +12,8 @@ namespace {
 constexpr Millis kLookPause{50};        // what comes together is looked at together
 constexpr Millis kRetryPause{2'000};    // after a worker that went away
 constexpr double kFetchOverhead_s = 2;  // of being asked, and of reading the lists
-constexpr std::size_t kPeersMax = 3;
 constexpr int kRoundsMax = 3;
+constexpr std::size_t kReasonsMax = 3;
 constexpr std::size_t kToldMax = 256;  // jobs of a need that are told of each step
 
 std::string text_of(const json::object& from, std::string_view key) {
@@ -92,6 +91,13 @@ void Preparing::remove(const JobId& id) {
     }
 }
 
+void Preparing::forget(const std::string& worker) {
+    flights_.forget(worker);
+    for (const auto& [key, need] : needs_) {
+        need->early.erase(worker);
+    }
+}
+
 void Preparing::look() {
     if (!needs_.empty() && !p_.is_stopping && !std::exchange(is_looking_, true)) {
         p_.tasks.spawn("models for jobs", look_soon());
@@ -112,6 +118,7 @@ Task<> Preparing::look_soon() {
         } else {
             serve(need);
         }
+        serve_coming(need);
     }
     if (is_early) {
         const bool still = co_await sleep_for(kRetryPause);
@@ -148,108 +155,133 @@ void Preparing::serve(const NeedPtr& need) {
         need->not_before = p_.clock.now() + kRetryPause;  // asked again when something changes
         return;
     }
+    if (choice && choice->worker && must_wait(*choice)) {
+        need->not_before = p_.clock.now() + kRetryPause;
+        look();
+        return;
+    }
     if (choice && choice->worker) {
         need->worker = choice->worker->id();
         need->fetched = {0, need->bytes};
-        ++busy_[need->worker];
+        choice->departure = std::make_shared<Departure>(*this, *choice);
         p_.tasks.spawn("a worker fetches models", fetch(need, std::move(*choice)));
     }
 }
 
-// Files of one name may lie in several folders: whoever lacks one is asked for all of them.
-std::vector<json::object> Preparing::lacking_of(
-    const Need& need, const std::vector<std::string>& values
-) {
-    std::vector<json::object> wishes;
-    const std::set<std::string> lacking(values.begin(), values.end());
-    std::set<std::string> known;
-    for (const json::object& wish : need.wishes) {
-        const std::string name = text_of(wish, "name");
-        if (lacking.contains(name)) {
-            known.insert(name);
-            wishes.push_back(wish);
+// What is on its way to a worker, from the decision to its end.
+class Preparing::Departure {
+public:
+    Departure(Preparing& of, const Choice& choice)
+        : of_(of),
+          worker_(choice.worker->id()),
+          region_(choice.worker->info().region),
+          bytes_(choice.bytes) {
+        ++of_.busy_[worker_];
+        of_.on_their_way_[worker_] += bytes_;
+        for (const json::object& wish : choice.wishes) {
+            if (std::string sha256 = text_of(wish, "sha256"); !sha256.empty()) {
+                const bool gives = choice.worker->models()->content_address(sha256).has_value();
+                of_.flights_.begin(region_, sha256, worker_, gives);
+                contents_.push_back(std::move(sha256));
+            }
         }
     }
-    // Else it lacks a file that nobody knows where to have from.
-    return known == lacking ? wishes : std::vector<json::object>();
+    ~Departure() {
+        for (const std::string& sha256 : contents_) {
+            of_.flights_.end(region_, sha256, worker_, has_arrived_);
+        }
+        const auto busy = of_.busy_.find(worker_);
+        if (--busy->second == 0) {
+            of_.busy_.erase(busy);
+        }
+        const auto coming = of_.on_their_way_.find(worker_);
+        coming->second -= bytes_;
+        if (coming->second == 0) {
+            of_.on_their_way_.erase(coming);
+        }
+    }
+    Departure(const Departure&) = delete;
+    Departure& operator=(const Departure&) = delete;
+
+    void arrived() { has_arrived_ = true; }
+
+private:
+    Preparing& of_;
+    const std::string worker_;
+    const std::string region_;
+    const std::uint64_t bytes_;
+    std::vector<std::string> contents_;
+    bool has_arrived_ = false;
+};
+
+Task<Result<>> Preparing::bring(NeedPtr need, Choice choice) {
+    const std::string worker = choice.worker->id();
+    auto fetched = co_await choice.worker->models()->fetch_models(
+        choice.wishes,
+        [this, need, worker](ModelHolder::Fetched told) { tell(*need, worker, told); }
+    );
+    if (fetched) {
+        choice.departure->arrived();
+    }
+    co_return fetched;
 }
 
-// The one that has the least to fetch; of these one that is free, then one that fetches nothing.
-// nullopt: some worker can run it as it is, and begin now, or no other one is free for it.
-std::optional<Preparing::Choice> Preparing::choose(const Need& need) const {
-    Choice best;
-    bool is_busy = false;  // some worker has all, and other work
-    using Rank = std::tuple<bool, std::uint64_t, std::size_t, bool, int>;
-    Rank least;
+// A machine that is on its way up has time: what waits for such machines is there when it is.
+void Preparing::serve_coming(const NeedPtr& need) {
+    if (!find_waiting(*need)) {
+        return;
+    }
     for (auto& worker : p_.fleet.workers()) {
         const ModelHolder* holder = worker->models();
-        if (worker->can_run(need.requirement)) {
-            if (worker->available()) {
-                return std::nullopt;
-            }
-            is_busy = is_busy || worker->info().status == WorkerStatus::running;
+        if (holder == nullptr || !holder->is_coming() || !holder->may_run(need->requirement)) {
             continue;
         }
-        const auto values = holder == nullptr || !holder->is_open()
-                                ? std::nullopt
-                                : holder->lacking(need.requirement);
-        auto wishes = values ? lacking_of(need, *values) : std::vector<json::object>();
-        std::uint64_t bytes = 0;
-        for (const json::object& wish : wishes) {
-            bytes += bytes_of(wish);
-        }
-        const std::uint64_t room = holder == nullptr ? 0 : holder->free_bytes();
-        if (wishes.empty() || (room > 0 && room < bytes)) {
+        const auto asked = need->early.find(worker->id());
+        const bool may_ask =
+            asked == need->early.end() || (asked->second && *asked->second <= p_.clock.now());
+        if (!may_ask || !has_room(*worker, *holder, need->bytes)) {
             continue;
         }
-        const auto busy = busy_.find(worker->id());
-        const Rank rank{
-            need.failed_on.contains(worker->id()),
-            bytes,
-            wishes.size(),
-            !worker->available(),
-            busy == busy_.end() ? 0 : busy->second
-        };
-        if (!best.worker || rank < least) {
-            least = rank;
-            best = {std::move(worker), std::move(wishes), bytes, false};
+        Choice choice{worker, need->wishes, need->bytes, false, nullptr};
+        if (!must_wait(choice)) {
+            choice.departure = std::make_shared<Departure>(*this, choice);
+            need->early[worker->id()] = std::nullopt;
+            p_.tasks.spawn("a coming worker fetches models", fetch_early(need, std::move(choice)));
         }
     }
-    if (is_busy && (!best.worker || !best.worker->available())) {
-        return std::nullopt;
-    }
-    best.is_spare = is_busy;
-    return best;
 }
 
-// Those of its network that have a content need not have it sent from outside again.
-void Preparing::name_peers(const Need& need, Choice& choice) const {
-    const WorkerInfo own = choice.worker->info();
-    std::vector<std::pair<const ModelHolder*, std::vector<std::string>>> others;
-    for (const auto& worker : p_.fleet.workers()) {
-        const ModelHolder* holder = worker->models();
-        if (holder == nullptr || worker == choice.worker || worker->info().region != own.region) {
-            continue;
-        }
-        if (auto values = holder->lacking(need.requirement)) {
-            others.emplace_back(holder, std::move(*values));
+Task<> Preparing::fetch_early(NeedPtr need, Choice choice) {
+    name_peers(*need, choice);
+    const std::string worker = choice.worker->id();
+    need->early_worker = worker;
+    log::info(
+        "a worker that comes up is asked for models that jobs wait for",
+        {{"worker", worker},
+         {"models", choice.wishes.size()},
+         {"first", text_of(choice.wishes.front(), "name")},
+         {"jobs", need->jobs.size()}}
+    );
+    auto fetched = co_await bring(need, std::move(choice));
+    const bool stop = co_await is_cancelled();
+    if (need->early_worker == worker) {
+        need->early_worker.clear();
+    }
+    if (stop || p_.is_stopping) {
+        co_return;
+    }
+    if (!fetched) {
+        // Once it is up it is asked like all others, whose failures count.
+        log::info(
+            "a worker that comes up did not fetch models",
+            {{"worker", worker}, {"error", fetched.error().message}}
+        );
+        if (is_of_worker(fetched.error().code)) {
+            need->early[worker] = p_.clock.now() + kRetryPause;
+            co_await sleep_for(kRetryPause);
         }
     }
-    for (json::object& wish : choice.wishes) {
-        const std::string sha256 = text_of(wish, "sha256");
-        const std::string name = text_of(wish, "name");
-        json::array peers;
-        for (const auto& [holder, values] : others) {
-            const bool has = !sha256.empty() && std::ranges::count(values, name) == 0;
-            const auto address = has ? holder->content_address(sha256) : std::nullopt;
-            if (address && peers.size() < kPeersMax) {
-                peers.emplace_back(*address);
-            }
-        }
-        if (!peers.empty()) {
-            wish["peers"] = std::move(peers);
-        }
-    }
+    look();
 }
 
 Task<> Preparing::fetch(NeedPtr need, Choice choice) {
@@ -263,13 +295,10 @@ Task<> Preparing::fetch(NeedPtr need, Choice choice) {
          {"jobs", need->jobs.size()}}
     );
     const Time begun = p_.clock.now();
-    auto fetched = co_await choice.worker->models()->fetch_models(
-        choice.wishes, [this, need](ModelHolder::Fetched told) { tell(*need, told); }
-    );
+    const json::object first = choice.wishes.front();
+    const bool is_spare = choice.is_spare;
+    auto fetched = co_await bring(need, std::move(choice));
     const bool stop = co_await is_cancelled();
-    if (const auto busy = busy_.find(worker); busy != busy_.end() && --busy->second == 0) {
-        busy_.erase(busy);
-    }
     need->worker.clear();
     if (stop || p_.is_stopping) {
         co_return;
@@ -278,8 +307,8 @@ Task<> Preparing::fetch(NeedPtr need, Choice choice) {
         learn(need->fetched.bytes, p_.clock.now() - begun);
         need->failed_on.clear();
         need->not_before = p_.clock.now() + kRetryPause;
-        if (!choice.is_spare && ++need->rounds >= kRoundsMax) {
-            fetch_failed(need, worker, not_listed(worker, choice.wishes.front()));
+        if (!is_spare && ++need->rounds >= kRoundsMax) {
+            fetch_failed(need, worker, not_listed(worker, first));
         }
     } else {
         fetch_failed(need, worker, fetched.error());
@@ -345,14 +374,17 @@ Task<> Preparing::fail_all(NeedPtr need, Error error) {
     look();
 }
 
-void Preparing::tell(Need& need, ModelHolder::Fetched fetched) {
+void Preparing::tell(Need& need, const std::string& worker, ModelHolder::Fetched fetched) {
+    if (worker != teller_of(need)) {
+        return;  // one of several
+    }
     fetched.total = std::max(fetched.total, need.bytes);
     need.fetched = fetched;
     const Progress progress = shown(need);
     json::object data = progress.to_json();
     data["eta_seconds"] = nullptr;
     data["preparing"] = {
-        {"worker", need.worker}, {"bytes", fetched.bytes}, {"total_bytes", fetched.total}
+        {"worker", worker}, {"bytes", fetched.bytes}, {"total_bytes", fetched.total}
     };
     std::size_t told = 0;
     for (auto& [id, waiting] : need.jobs) {
@@ -382,11 +414,12 @@ Progress Preparing::shown(const Need& need) {
     const std::uint64_t total = std::max(need.fetched.total, need.fetched.bytes);
     Progress progress;
     progress.message = "preparing: ";
-    if (need.worker.empty()) {
+    const std::string& worker = teller_of(need);
+    if (worker.empty()) {
         progress.message += "no worker that could fetch its models is there now";
     } else {
         progress.message +=
-            need.worker + " fetches " + text_of(need.wishes.front(), "name") +
+            worker + " fetches " + text_of(need.wishes.front(), "name") +
             (need.wishes.size() > 1 ? " and " + std::to_string(need.wishes.size() - 1) + " more"
                                     : "");
         progress.message +=
@@ -406,7 +439,34 @@ std::optional<Progress> Preparing::progress(const JobId& id) const {
         return std::nullopt;
     }
     const Need& need = *found->second;
-    return need.worker.empty() ? std::nullopt : std::optional(shown(need));
+    return teller_of(need).empty() ? std::nullopt : std::optional(shown(need));
+}
+
+std::vector<std::string> Preparing::reasons(const JobId& id) const {
+    std::vector<std::string> reasons;
+    const auto found = by_job_.find(id);
+    if (found == by_job_.end() || !found->second->worker.empty()) {
+        return reasons;
+    }
+    const Need& need = *found->second;
+    for (const auto& worker : p_.fleet.workers()) {
+        const ModelHolder* holder = worker->models();
+        const bool lacks = holder != nullptr && !worker->can_run(need.requirement) &&
+                           (holder->lacking(need.requirement) || holder->is_coming());
+        if (lacks && !has_room(*worker, *holder, need.bytes) && reasons.size() < kReasonsMax) {
+            reasons.push_back(
+                "the disk of worker '" + worker->id() + "' has " +
+                shown_bytes(holder->free_bytes()) + " free, the job's models take " +
+                shown_bytes(need.bytes)
+            );
+        }
+    }
+    return reasons;
+}
+
+// Whose progress is shown.
+const std::string& Preparing::teller_of(const Need& need) {
+    return need.worker.empty() ? need.early_worker : need.worker;
 }
 
 }  // namespace comfyd::jobs

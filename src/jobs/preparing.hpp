@@ -2,7 +2,11 @@
 // all its models says in its dialect_data which they are; it waits in the queue like any other,
 // and a worker that could run it but for the files is asked to fetch them. Then it can, and the
 // scheduler does the rest. Where workers have the files and are busy, one that is free fetches them
-// if that takes less time than the job is expected to wait: a fetch counts as a load.
+// if that takes less time than the job is expected to wait: a fetch counts as a load. Machines that
+// start fetch what waits while they do so.
+//
+// What has a hash is brought from outside to one worker of a region at a time, if that can give it
+// to the others, which have it from there then (jobs/content_flights.hpp).
 //
 // Jobs that need the same are one need. What it does per change of the fleet does not depend on how
 // many jobs wait. Core executor.
@@ -22,6 +26,7 @@
 #include "base/task.hpp"
 #include "events/hub.hpp"
 #include "jobs/changes.hpp"
+#include "jobs/content_flights.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/job_table.hpp"
@@ -52,12 +57,16 @@ public:
     void add(const Job& job, const Requirement& requirement);
     // It has ended.
     void remove(const JobId& id);
+    // The worker has left.
+    void forget(const std::string& worker);
     // Workers have changed, or something waits. Cheap where nothing is needed.
     void look();
     // Of a job that waits for files; nullopt: it does not.
     std::optional<Progress> progress(const JobId& id) const;
     // Fetches that the worker is at, for jobs that wait for them.
     std::size_t fetches_of(const std::string& worker) const;
+    // Of a job that waits for files: whose disk has no room for them, in words.
+    std::vector<std::string> reasons(const JobId& id) const;
 
 private:
     static constexpr double kUsualRate = 50e6;
@@ -75,7 +84,10 @@ private:
         ModelHolder::Fetched fetched{};
         std::set<std::string> failed_on{};  // workers
         Time not_before{};                  // the next try
-        int rounds = 0;                     // fetches that ended well, and no worker can run it yet
+        // When coming workers may be asked; those that have been asked and answered are not again.
+        std::map<std::string, std::optional<Time>> early{};
+        std::string early_worker{};  // the latest of them that fetches
+        int rounds = 0;              // fetches that ended well, and no worker can run it yet
     };
     using NeedPtr = std::shared_ptr<Need>;
 
@@ -83,28 +95,40 @@ private:
     void serve(const NeedPtr& need);
     std::optional<JobId> find_waiting(const Need& need) const;
     bool is_worth_it(const Need& need, std::uint64_t bytes) const;
+    class Departure;
     struct Choice {
         std::shared_ptr<Worker> worker;
-        std::vector<json::object> wishes;  // that it lacks
-        std::uint64_t bytes = 0;           // of these; 0: not known
-        bool is_spare = false;             // others have them, and are busy
+        std::vector<json::object> wishes;        // that it lacks
+        std::uint64_t bytes = 0;                 // of these; 0: not known
+        bool is_spare = false;                   // others have them, and are busy
+        std::shared_ptr<Departure> departure{};  // once it is decided
     };
     std::optional<Choice> choose(const Need& need) const;
     static std::vector<json::object> lacking_of(
         const Need& need, const std::vector<std::string>& values
     );
+    // Its disk has room for so many bytes more than what it fetches already.
+    bool has_room(const Worker& worker, const ModelHolder& holder, std::uint64_t bytes) const;
     void name_peers(const Need& need, Choice& choice) const;
+    // Another worker of its region is to have some of it first.
+    bool must_wait(const Choice& choice) const;
+    void serve_coming(const NeedPtr& need);
+    Task<> fetch_early(NeedPtr need, Choice choice);
     Task<> fetch(NeedPtr need, Choice choice);
+    Task<Result<>> bring(NeedPtr need, Choice choice);
     void learn(std::uint64_t bytes, Millis took);
     void fetch_failed(const NeedPtr& need, const std::string& worker, const Error& error);
     Task<> fail_all(NeedPtr need, Error error);
-    void tell(Need& need, ModelHolder::Fetched fetched);
+    void tell(Need& need, const std::string& worker, ModelHolder::Fetched fetched);
+    static const std::string& teller_of(const Need& need);
     static Progress shown(const Need& need);
 
     Parts p_;
     std::map<std::string, NeedPtr> needs_;
     std::unordered_map<JobId, NeedPtr> by_job_;
-    std::map<std::string, int> busy_;  // fetches of each worker
+    std::map<std::string, int> busy_;                    // fetches of each worker
+    std::map<std::string, std::uint64_t> on_their_way_;  // bytes, to each worker
+    ContentFlights flights_;
     double bytes_per_s_ = kUsualRate;  // of fetches that were measured, recent ones weigh more
     bool is_looking_ = false;
 };

@@ -9,6 +9,7 @@ namespace comfyd::jobs {
 
 using scheduler::Model;
 using scheduler::Profile;
+using scheduler::ProfilePtr;
 
 namespace {
 
@@ -27,9 +28,7 @@ std::string text_of(const json::object& from, std::string_view name) {
                                                   : std::string();
 }
 
-}  // namespace
-
-std::string encode_profile(const Profile& profile) {
+std::string encode(const Profile& profile) {
     json::object out;
     json::array models;
     for (const Model& model : profile.models) {
@@ -44,6 +43,19 @@ std::string encode_profile(const Profile& profile) {
         out["can_be_merged"] = true;
     }
     return json::serialize(out);
+}
+
+}  // namespace
+
+std::string encode_profile(const ProfilePtr& profile) {
+    // Of those that come in at a time most are alike.
+    thread_local ProfilePtr latest;
+    thread_local std::string text;
+    if (latest != profile) {
+        text = encode(*profile);
+        latest = profile;
+    }
+    return text;
 }
 
 scheduler::ProfilePtr decode_profile(std::string_view text, Requirement requirement) {

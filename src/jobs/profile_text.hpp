@@ -8,7 +8,8 @@
 
 namespace comfyd::jobs {
 
-std::string encode_profile(const scheduler::Profile& profile);
+// REQUIRES: not null.
+std::string encode_profile(const scheduler::ProfilePtr& profile);
 // What is missing or not as it should be counts as not known: losing a profile costs a worse
 // choice of worker, not a job.
 scheduler::ProfilePtr decode_profile(std::string_view text, Requirement requirement);

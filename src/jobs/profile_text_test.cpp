@@ -14,7 +14,9 @@ TEST(ProfileText, SurvivesTheLedger) {
     profile.heuristic_seconds = 3.25;
     profile.vram_bytes = 6'000'000'000;
     profile.can_be_merged = true;
-    const auto back = decode_profile(encode_profile(profile), profile.requirement);
+    const auto back = decode_profile(
+        encode_profile(std::make_shared<const scheduler::Profile>(profile)), profile.requirement
+    );
     EXPECT_EQ(back->models, profile.models);
     EXPECT_EQ(back->shape, profile.shape);
     EXPECT_EQ(back->work_units, profile.work_units);

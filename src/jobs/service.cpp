@@ -66,6 +66,7 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     made->on_finished(finished_);
     made->on_used(used_);
     made->on_attempt_failed(attempt_failed_);
+    made->warming().on_ended(prewarmed_);
     // Nobody finds it before it has read everything: a job that came in meanwhile would be read,
     // too.
     auto recovered = co_await made->recover();
@@ -76,7 +77,9 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
         co_await made->stop(Millis(0));
         co_return fail(std::move(recovered.error()));
     }
-    leads_.add(domain, std::move(made)).start();
+    Dispatcher& leads = leads_.add(domain, std::move(made));
+    leads.start();
+    leads.warming().set(prewarming_);
     co_return Result<>();
 }
 
@@ -480,10 +483,24 @@ void Service::on_progress(
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->finished_ = std::move(callback);
 }
+void Service::set_prewarming(PrewarmOptions options) {
+    impl_->prewarming_ = std::move(options);
+    impl_->leads_.each([this](Dispatcher& dispatcher) {
+        dispatcher.warming().set(impl_->prewarming_);
+    });
+}
+void Service::remember_kinds(const std::string& domain, PastKinds kinds) {
+    if (Dispatcher* dispatcher = impl_->leads_.find(domain)) {
+        dispatcher->warming().remember(std::move(kinds));
+    }
+}
+void Service::on_prewarmed(Warming::OnEnded callback) {
+    impl_->prewarmed_ = std::move(callback);
+}
 void Service::on_attempt_failed(std::function<void(const Job&, Cause)> callback) {
     impl_->attempt_failed_ = std::move(callback);
 }
-void Service::on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
+void Service::on_used(std::function<void(const Job&, const Usage&)> callback) {
     impl_->used_ = std::move(callback);
 }
 

@@ -29,6 +29,7 @@
 #include "jobs/reuse.hpp"
 #include "jobs/shared_ledger.hpp"
 #include "jobs/tenants.hpp"
+#include "jobs/warming.hpp"
 #include "scheduler/predictor.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -184,6 +185,13 @@ public:
     // What holds for tenants from now on: of those that are led and of those that will be. Core
     // executor only.
     void set_tenants(std::map<std::string, TenantOptions> tenants);
+    // Likewise, for models that idle workers load ahead of jobs.
+    void set_prewarming(PrewarmOptions options);
+    // Of jobs before this process; of a domain that is led here, nothing happens for others. Core
+    // executor only.
+    void remember_kinds(const std::string& domain, PastKinds kinds);
+    // Called on the core executor whenever a worker is done with such a load.
+    void on_prewarmed(Warming::OnEnded callback);
     // What was learned of run times, for whoever keeps it over a restart. Core executor only.
     scheduler::Predictor& predictor();
     // Called after a change was committed, on whichever executor did so.
@@ -200,7 +208,7 @@ public:
     // Likewise for every attempt that failed, with its cause.
     void on_attempt_failed(std::function<void(const Job&, Cause)> callback);
     // Likewise for every attempt that was measured.
-    void on_used(std::function<void(const std::string& worker, const Usage&)> callback);
+    void on_used(std::function<void(const Job&, const Usage&)> callback);
 
 private:
     class Impl;

@@ -81,8 +81,10 @@ public:
     AttemptStart::ProgressTold progress_;
     std::function<bool(const Job&)> is_progress_wanted_;
     std::function<void(const Job&)> finished_;
-    std::function<void(const std::string&, const Usage&)> used_;
+    std::function<void(const Job&, const Usage&)> used_;
     std::function<void(const Job&, Cause)> attempt_failed_;
+    Warming::OnEnded prewarmed_;
+    PrewarmOptions prewarming_;
 
 private:
     // These are on the core, and answer nullopt when another node leads the domain.

@@ -21,7 +21,7 @@ SpecTexts::SpecTexts(const jobs::NewJob& job)
       queued_data(encode(job.change.event.data)),
       used_assets(mentioned_assets(job.spec.workflow)) {
     if (job.spec.profile) {
-        profile = jobs::encode_profile(*job.spec.profile);
+        profile = jobs::encode_profile(job.spec.profile);
     }
     if (job.spec.webhook) {
         webhook = notify::encode_target(*job.spec.webhook);

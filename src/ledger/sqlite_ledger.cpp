@@ -158,6 +158,9 @@ void SqliteLedger::stop() {
 StorageStats SqliteLedger::storage_stats() const {
     return impl_->writer.stats();
 }
+std::optional<std::uint64_t> SqliteLedger::changes() const {
+    return impl_->writer.changes();
+}
 Result<> SqliteLedger::healthy() const {
     return impl_->writer.healthy();
 }

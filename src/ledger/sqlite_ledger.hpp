@@ -43,6 +43,7 @@ public:
     // While the latest write failed, one is tried every probe_interval.
     Result<> healthy() const override;
     StorageStats storage_stats() const override;
+    std::optional<std::uint64_t> changes() const override;
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
     Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override;

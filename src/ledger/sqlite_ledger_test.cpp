@@ -109,6 +109,25 @@ TEST_F(SqliteTest, AnExecutorThatMayNotWaitReadsOnThePool) {
     EXPECT_TRUE(busy.get());
 }
 
+// What was read may be kept for as long as it says so.
+TEST_F(SqliteTest, ChangesAreToldBeforeTheyCanBeSeen) {
+    open();
+    const jobs::Job first = accept();
+    const auto changes = [this] { return ledger_->changes().value_or(0); };
+    const std::uint64_t before = changes();
+    EXPECT_GT(before, 0U);
+    accept();
+    accept();
+    EXPECT_EQ(changes(), before) << "new jobs change none that were there";
+    auto cancelled = jobs::request_cancel(first, first.sequence + 1, clock_.now());
+    ASSERT_TRUE(cancelled);
+    ASSERT_TRUE(await_code(ledger_->commit(std::move(*cancelled))) == std::nullopt);
+    const std::uint64_t after = changes();
+    EXPECT_GT(after, before);
+    EXPECT_EQ(await_code(ledger_->discard(first.id)), std::nullopt);
+    EXPECT_GT(changes(), after);
+}
+
 TEST_F(SqliteTest, FilesAreForTheirOwnerOnly) {
     open();
     accept();

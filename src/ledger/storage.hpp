@@ -98,6 +98,10 @@ public:
     virtual Result<> healthy() const = 0;
     virtual StorageStats storage_stats() const = 0;
 
+    // Rises with whatever is written but new jobs, before it can be seen and again after it: while
+    // it is the same, all else reads the same, too. nullopt: others write here as well. Any thread.
+    virtual std::optional<std::uint64_t> changes() const { return std::nullopt; }
+
     // What nodes that share it ask of it; nullptr: it is one node's alone.
     virtual jobs::SharedLedger* shared() { return nullptr; }
     virtual cluster::Leases* leases() { return nullptr; }

@@ -217,4 +217,32 @@ bool is_misplaced(std::string_view kind, std::string_view folder) {
     return known != kUses.end() && std::ranges::any_of(kUses, names) && !names(*known);
 }
 
+bool is_of_other_family(std::string_view lora, std::string_view model) {
+    struct Group {
+        std::string_view family;
+        int number;
+    };
+    // U-Nets differ in the width of the text that they take in, the others in the names of their
+    // parts. A LoRA that leaves the last blocks alone may be of any of the family that Flux began.
+    static constexpr std::array kGroups{
+        Group{"sd15", 1},
+        Group{"sd2", 2},
+        Group{"sdxl", 3},
+        Group{"sdxl-refiner", 4},
+        Group{"flux", 5},
+        Group{"flux-schnell", 5},
+        Group{"chroma", 5},
+        Group{"hunyuan-video", 5},
+        Group{"sd3", 6},
+        Group{"wan", 7},
+        Group{"ltxv", 8},
+        Group{"pixart", 9},
+        Group{"qwen-image", 10},
+    };
+    const auto of_lora = std::ranges::find(kGroups, lora, &Group::family);
+    const auto of_model = std::ranges::find(kGroups, model, &Group::family);
+    return of_lora != kGroups.end() && of_model != kGroups.end() &&
+           of_lora->number != of_model->number;
+}
+
 }  // namespace comfyd::models

@@ -76,4 +76,8 @@ private:
 // known nothing is said.
 bool is_misplaced(std::string_view kind, std::string_view folder);
 
+// What changes the weights of the one family has no part that would fit into the other. Of families
+// that are not known, or that cannot be told apart for certain, nothing is said.
+bool is_of_other_family(std::string_view lora, std::string_view model);
+
 }  // namespace comfyd::models

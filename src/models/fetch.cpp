@@ -153,7 +153,7 @@ Task<Result<>> Fetcher::try_once(Run& run) {
         headers.set("If-None-Match", run.order.known_etag);
     }
     auto answer = co_await web_.open(
-        "GET", run.order.url, std::move(headers), run.order.is_peer, run.order.is_peer
+        "GET", run.order.url, std::move(headers), run.order.is_given, run.order.is_given
     );
     if (!answer) {
         co_return fail(std::move(answer.error()));
@@ -307,6 +307,7 @@ Task<Result<>> Fetcher::pump(Run& run, net::Passage& body) {
             break;
         }
         run.coming += piece->size();
+        received_[run.order.is_peer ? 1 : 0] += piece->size();
         filling += *piece;
         if (run.coming > run.total.value_or(options_.bytes_max)) {
             co_return fail(Code::hash_mismatch, "more comes than the file was said to have");

@@ -5,6 +5,7 @@
 // One executor: call it only there; the disk is the pool's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -36,7 +37,9 @@ struct FetchOrder {
     bool is_safetensors = false;           // it must be a whole one
     // Of the version that is here already: then it is not sent again.
     std::string known_etag{};
-    bool is_peer = false;  // another agent of ours is asked: once, and nobody whom it names
+    bool is_peer = false;  // another agent of ours is asked: once
+    // The gateway has named the address: it may be private, and nobody whom it names is asked.
+    bool is_given = false;
 };
 
 struct FetchProgress {
@@ -63,6 +66,9 @@ public:
     using Told = std::function<void(FetchProgress)>;
     Task<Result<Fetched>> fetch(FetchOrder order, PartFile& part, MakeRoom make_room, Told told);
 
+    // Bytes that have come so far, whatever became of them.
+    std::uint64_t received(bool from_peers) const { return received_[from_peers ? 1 : 0]; }
+
 private:
     struct Run;
     Task<Result<>> try_once(Run& run);
@@ -78,6 +84,7 @@ private:
     Pool& pool_;
     Web& web_;
     FetchOptions options_;
+    std::array<std::uint64_t, 2> received_{};  // by whether a peer sent them
 };
 
 }  // namespace comfyd::models

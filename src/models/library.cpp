@@ -25,7 +25,7 @@ struct Library::Flight {
     std::optional<Result<std::string>> result{};  // the content's hash
     FetchProgress progress{};
     std::vector<std::shared_ptr<FetchProgress>> seen{};
-    std::vector<std::string> peers{};
+    Ways ways{};
 
     void tell(FetchProgress now) {
         progress = now;
@@ -80,7 +80,7 @@ Task<bool> Library::is_there(ModelWish wish) {
 }
 
 Task<Result<Placed>> Library::place(
-    ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
+    ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways
 ) {
     if (auto allowed = check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));
@@ -92,7 +92,7 @@ Task<Result<Placed>> Library::place(
     if (*here) {
         co_return std::move(**here);
     }
-    auto sha256 = co_await bring(wish, std::move(seen), std::move(peers));
+    auto sha256 = co_await bring(wish, std::move(seen), std::move(ways));
     if (!sha256) {
         co_return fail(std::move(sha256.error()));
     }
@@ -147,7 +147,7 @@ Task<Result<std::optional<Placed>>> Library::find_here(ModelWish wish) {
 }
 
 Task<Result<std::string>> Library::bring(
-    ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
+    ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways
 ) {
     if (!wish.sha256.empty()) {
         const auto bytes =
@@ -163,7 +163,7 @@ Task<Result<std::string>> Library::bring(
     auto& slot = flights_[key];
     if (!slot) {
         slot = std::make_shared<Flight>(executor_);
-        slot->peers = std::move(peers);
+        slot->ways = std::move(ways);
         tasks_.spawn("the fetch of a model", fly(key, wish));
     }
     const std::shared_ptr<Flight> flight = slot;
@@ -203,8 +203,8 @@ Task<> Library::fly(std::string key, ModelWish wish) {
     flight->landed.notify();
 }
 
-Dependency& Library::breaker_of(const Source& source) {
-    const auto url = net::Url::parse(source.url);
+Dependency& Library::breaker_of(const Source& source, const std::string& link) {
+    const auto url = net::Url::parse(source.needs_link() ? link : source.url);
     const std::string name = source.kind == Source::Kind::hugging_face ? "huggingface"
                              : source.kind == Source::Kind::civitai    ? "civitai"
                              : url                                     ? url->host_header()
@@ -232,11 +232,12 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
     if (!place) {
         co_return fail(place.error());
     }
-    for (const std::string& peer : flight->peers) {
+    for (const std::string& peer : flight->ways.peers) {
         if (wish.sha256.empty()) {
             break;
         }
-        auto fetched = co_await fetch_alone(wish, {peer, wish.sha256, wish.bytes}, true, flight);
+        auto fetched =
+            co_await fetch_alone(wish, {peer, wish.sha256, wish.bytes}, From::peer, flight);
         const bool stop = co_await is_cancelled();
         if (fetched || stop || fetched.error().code == Code::storage_full) {
             co_return fetched;
@@ -250,7 +251,7 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
     if (!source) {
         co_return fail(source.error());
     }
-    Dependency& server = breaker_of(*source);
+    Dependency& server = breaker_of(*source, flight->ways.link);
     const auto pass = server.admit();
     if (!pass) {
         const auto wait = std::chrono::duration_cast<std::chrono::seconds>(server.wait());
@@ -261,7 +262,7 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
             {{"retry_after", wait.count() + 1}}
         );
     }
-    auto target = co_await resolve(*source);
+    auto target = co_await resolve(*source, flight->ways.link);
     if (!target) {
         judge(server, &target.error());
         co_return fail(std::move(target.error()));
@@ -282,14 +283,15 @@ Task<Result<std::string>> Library::fetch(ModelWish wish, std::shared_ptr<Flight>
     }
     target->sha256 = wish.sha256.empty() ? target->sha256 : wish.sha256;
     target->bytes = wish.bytes ? wish.bytes : target->bytes;
-    auto fetched = co_await fetch_alone(std::move(wish), std::move(*target), false, flight);
+    const From from = source->needs_link() ? From::link : From::source;
+    auto fetched = co_await fetch_alone(std::move(wish), std::move(*target), from, flight);
     judge(server, fetched ? nullptr : &fetched.error());
     co_return fetched;
 }
 
 // While nobody else brings the same content.
 Task<Result<std::string>> Library::fetch_alone(
-    ModelWish wish, Target target, bool is_peer, std::shared_ptr<Flight> flight
+    ModelWish wish, Target target, From from, std::shared_ptr<Flight> flight
 ) {
     // What is the same content has one part, whoever asks for it and wherever it comes from.
     const std::string key = target.sha256.empty()
@@ -303,15 +305,26 @@ Task<Result<std::string>> Library::fetch_alone(
         }
     }
     busy_.insert(key);
-    auto fetched = co_await fetch_content(std::move(wish), std::move(target), is_peer, key, flight);
+    auto fetched = co_await fetch_content(std::move(wish), std::move(target), from, key, flight);
     busy_.erase(key);
     content_done_.notify();
     co_return fetched;
 }
 
 // Asks the place where the bytes are, and what they are.
-Task<Result<Target>> Library::resolve(Source source) {
+Task<Result<Target>> Library::resolve(Source source, std::string link) {
     Target target;
+    if (source.needs_link()) {
+        if (link.empty()) {
+            co_return fail(
+                Code::not_found,
+                "the gateway alone knows where this is, and has given no link to it"
+            );
+        }
+        target.url = std::move(link);
+        target.sha256 = source.sha256;
+        co_return target;
+    }
     if (source.kind == Source::Kind::url) {
         target.url = source.url;
         co_return target;
@@ -359,8 +372,9 @@ Task<Result<PartFile>> Library::open_part(std::string key) {
 }
 
 Task<Result<std::string>> Library::fetch_content(
-    ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
+    ModelWish wish, Target target, From from, std::string key, std::shared_ptr<Flight> flight
 ) {
+    const bool is_peer = from == From::peer;
     auto url = net::Url::parse(target.url);
     if (!url) {
         co_return fail(std::move(url.error()));
@@ -372,6 +386,7 @@ Task<Result<std::string>> Library::fetch_content(
     FetchOrder order;
     order.source = is_peer ? "another agent" : wish.source;
     order.is_peer = is_peer;
+    order.is_given = from != From::source;
     order.url = std::move(*url);
     order.sha256 = target.sha256;
     order.bytes = target.bytes;

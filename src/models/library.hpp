@@ -43,6 +43,12 @@ struct Placed {
     json::object about{};  // as Contents::about()
 };
 
+// What the gateway says of where a model may be had from for now.
+struct Ways {
+    std::vector<std::string> peers{};  // addresses of other agents that may have the content
+    std::string link{};                // of a source that needs one (Source::needs_link())
+};
+
 class Library {
 public:
     // All outlive it.
@@ -65,13 +71,13 @@ public:
     Task<bool> is_there(ModelWish wish);
     // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
     // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
-    // far its fetch is; it may be nullptr. What has a known hash is asked of `peers` first,
-    // addresses of other agents that may have the content. Whoever gives up waiting does not stop a
-    // fetch that others wait for, too: end() does. Those of check(), Code::conflict, and those of
-    // sources, Fetcher and Contents.
-    Task<Result<Placed>> place(
-        ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers = {}
-    );
+    // far its fetch is; it may be nullptr. What has a known hash is asked of the peers first.
+    // Whoever gives up waiting does not stop a fetch that others wait for, too: end() does. Those
+    // of check(), Code::conflict, and those of sources, Fetcher and Contents.
+    Task<Result<Placed>> place(ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways = {});
+    // Bytes that have come since the start, whatever became of them: of other agents, or of
+    // sources.
+    std::uint64_t received(bool from_peers) const { return fetcher_.received(from_peers); }
     // A content, for other agents; nullopt: it is not here.
     Task<std::optional<std::filesystem::path>> find_content(std::string sha256);
 
@@ -82,21 +88,20 @@ private:
     struct Flight;
 
     Task<Result<std::optional<Placed>>> find_here(ModelWish wish);
-    Task<Result<std::string>> bring(
-        ModelWish wish, std::shared_ptr<FetchProgress> seen, std::vector<std::string> peers
-    );
+    Task<Result<std::string>> bring(ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways);
     Task<> fly(std::string key, ModelWish wish);
     Task<Result<std::string>> fetch(ModelWish wish, std::shared_ptr<Flight> flight);
-    Task<Result<Target>> resolve(Source source);
+    Task<Result<Target>> resolve(Source source, std::string link);
+    enum class From { source, link, peer };
     Task<Result<std::string>> fetch_alone(
-        ModelWish wish, Target target, bool is_peer, std::shared_ptr<Flight> flight
+        ModelWish wish, Target target, From from, std::shared_ptr<Flight> flight
     );
     Task<Result<std::string>> fetch_content(
-        ModelWish wish, Target target, bool is_peer, std::string key, std::shared_ptr<Flight> flight
+        ModelWish wish, Target target, From from, std::string key, std::shared_ptr<Flight> flight
     );
     Task<Result<PartFile>> open_part(std::string key);
     Task<Result<>> make_room(std::uint64_t bytes);
-    Dependency& breaker_of(const Source& source);
+    Dependency& breaker_of(const Source& source, const std::string& link);
     static void judge(Dependency& server, const Error* failure);
 
     Executor executor_;

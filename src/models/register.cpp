@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "models/source.hpp"
 #include "models/wish.hpp"
 
 namespace comfyd::models {
@@ -156,7 +157,24 @@ Result<ModelVersion> read_version(
         if (!read) {
             return fail(std::move(read.error()));
         }
-        version.sha256 = std::move(read->sha256);
+        const auto parsed = parse_source(source);
+        const bool is_upload = parsed && !parsed->sha256.empty();
+        if (is_upload && !read->sha256.empty() && read->sha256 != parsed->sha256) {
+            return fail(
+                Code::invalid_argument,
+                "'sha256' is not that of '" + source + "'",
+                {{"field", "sha256"}}
+            );
+        }
+        const std::string sha256 = is_upload ? parsed->sha256 : read->sha256;
+        if (!version.sha256.empty() && !sha256.empty() && version.sha256 != sha256) {
+            return fail(
+                Code::invalid_argument,
+                "the sources are not of one content: uploads have different hashes",
+                {{"field", "sources"}}
+            );
+        }
+        version.sha256 = sha256.empty() ? version.sha256 : sha256;
         version.bytes = read->bytes;
     }
     version.sources = std::move(*sources);
@@ -190,6 +208,10 @@ ModelRecord to_record(const RegisteredModel& model) {
         model.revision,
         {{"current", model.current}, {"last", model.last}, {"versions", std::move(versions)}}
     };
+}
+
+ModelRecord to_record(const std::string& sha256, const FileFacts& facts) {
+    return {sha256, 1, facts.to_json()};
 }
 
 std::optional<RegisteredModel> from_record(const ModelRecord& record) {
@@ -226,6 +248,8 @@ Register::Register(const std::vector<RegisteredModel>& configured, const AllMode
     for (const ModelRecord& record : stored.records) {
         if (auto model = from_record(record)) {
             models_.emplace(record.path, std::move(*model));
+        } else if (is_sha256(record.path)) {
+            contents_.emplace(record.path, FileFacts::from_json(record.about));
         }
     }
     for (const auto& [path, model] : models_) {
@@ -236,6 +260,11 @@ Register::Register(const std::vector<RegisteredModel>& configured, const AllMode
 const RegisteredModel* Register::find(std::string_view path) const {
     const auto found = models_.find(path);
     return found == models_.end() ? nullptr : &found->second;
+}
+
+const FileFacts* Register::find_content(std::string_view sha256) const {
+    const auto found = contents_.find(sha256);
+    return found == contents_.end() ? nullptr : &found->second;
 }
 
 std::optional<WantedModel> Register::resolve_at(std::string_view folder, std::string_view name)

@@ -4,6 +4,8 @@
 // A model has a name, as workflows write it, and versions. The file of its first version has that
 // name itself, those of later ones the number before the ending ("ink@2.safetensors"), so that
 // several of them lie beside each other on a worker. The name alone means the current one.
+//
+// Beside them stands what is known of contents by their hash, as agents have read it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/time.hpp"
+#include "models/file_facts.hpp"
 #include "models/register_store.hpp"
 
 namespace comfyd::models {
@@ -73,6 +76,8 @@ json::object to_json(const ModelVersion& version);
 ModelRecord to_record(const RegisteredModel& model);
 // nullopt: it is none of ours.
 std::optional<RegisteredModel> from_record(const ModelRecord& record);
+// What is known of a content, under its hash.
+ModelRecord to_record(const std::string& sha256, const FileFacts& facts);
 
 class Register {
 public:
@@ -85,6 +90,9 @@ public:
     // By their paths.
     const std::map<std::string, RegisteredModel, std::less<>>& models() const { return models_; }
     const RegisteredModel* find(std::string_view path) const;
+    // nullptr: nobody has told of it.
+    const FileFacts* find_content(std::string_view sha256) const;
+    std::size_t contents() const { return contents_.size(); }
 
     // What a workflow means that names this file in one of these folders, or, without folders, in
     // the only one that has it. nullopt: it is not known.
@@ -97,6 +105,7 @@ private:
 
     std::map<std::string, RegisteredModel, std::less<>> models_;
     std::map<std::string, std::vector<std::string>, std::less<>> folders_;  // by name
+    std::map<std::string, FileFacts, std::less<>> contents_;
     std::uint64_t changes_ = 0;
 };
 

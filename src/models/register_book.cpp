@@ -55,7 +55,39 @@ Task<> RegisterBook::keep_up() {
             );
         }
         has_failed = !refreshed;
+        if (refreshed) {
+            co_await store_learned();
+        }
         go_on = co_await sleep_for(kLookEvery);
+    }
+}
+
+void RegisterBook::learn(FileFacts facts) {
+    if (facts.sha256.empty() || !facts.has_head()) {
+        return;
+    }
+    const Lock lock(mutex_);
+    const std::size_t known = now_->contents() + learned_.size();
+    if (known < kContentsMax && now_->find_content(facts.sha256) == nullptr) {
+        learned_.try_emplace(facts.sha256, std::move(facts));
+    }
+}
+
+// Another node may have been told the same: then its word stands.
+Task<> RegisterBook::store_learned() {
+    std::map<std::string, FileFacts> learned;
+    {
+        const Lock lock(mutex_);
+        learned.swap(learned_);
+    }
+    const auto known = now();
+    bool go_on = true;
+    for (auto next = learned.begin(); next != learned.end() && go_on; ++next) {
+        if (known->find_content(next->first) != nullptr) {
+            continue;
+        }
+        auto saved = co_await store_.save_model(to_record(next->first, next->second));
+        go_on = saved || saved.error().code == Code::conflict;  // else agents tell it again
     }
 }
 

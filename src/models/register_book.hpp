@@ -2,6 +2,7 @@
 // node. Any thread, but for start() and stop().
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 namespace comfyd::models {
 
 inline constexpr std::size_t kModelsMax = 10'000;
+inline constexpr std::size_t kContentsMax = 20'000;
 
 class RegisterBook {
 public:
@@ -35,8 +37,12 @@ public:
     Task<Result<>> save(RegisteredModel model);
     Task<Result<bool>> remove(std::string path);
 
+    // Somebody has read a file with this content: stored within a second where it was not known.
+    void learn(FileFacts facts);
+
 private:
     Task<> keep_up();
+    Task<> store_learned();
 
     Executor executor_;
     const std::vector<RegisteredModel> configured_;
@@ -45,6 +51,7 @@ private:
     mutable Mutex mutex_;  // over reading, so that an older state never follows a newer one
     bool has_read_ COMFYD_GUARDED_BY(mutex_) = false;
     std::shared_ptr<const Register> now_ COMFYD_GUARDED_BY(mutex_);
+    std::map<std::string, FileFacts> learned_ COMFYD_GUARDED_BY(mutex_);  // and not stored yet
 };
 
 }  // namespace comfyd::models

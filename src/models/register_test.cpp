@@ -104,6 +104,34 @@ TEST(Register, WhatIsStoredComesBackAndTheConfigurationCountsFirst) {
     EXPECT_EQ(wanted.bytes, 12U);
 }
 
+TEST(Register, WhatAContentIsStandsBesideTheModels) {
+    const std::string sha256(64, 'c');
+    FileFacts facts{"lora", "sdxl", "F16", 200, {}};
+    const Register all({}, {1, {to_record(sha256, facts), to_record("no hash", facts)}});
+    EXPECT_TRUE(all.models().empty());
+    EXPECT_EQ(all.contents(), 1U);
+    ASSERT_NE(all.find_content(sha256), nullptr);
+    EXPECT_EQ(*all.find_content(sha256), facts);
+    EXPECT_EQ(all.find_content(""), nullptr);
+}
+
+TEST(Register, AnUploadSaysItsHash) {
+    const std::string sha256(64, 'a');
+    const std::string upload = "upload:" + sha256;
+    for (const json::array& sources :
+         {json::array{json::value(upload)},
+          json::array{json::value(upload), "https://example.com/c"},
+          json::array{"s3://bucket/c", json::value(upload)}}) {
+        const auto version = read_version("vae", "c.safetensors", {{"sources", sources}});
+        ASSERT_TRUE(version) << version.error().message;
+        EXPECT_EQ(version->sha256, sha256);
+    }
+    const json::object other{{"source", upload}, {"sha256", std::string(64, 'b')}};
+    EXPECT_FALSE(read_version("vae", "c.safetensors", other));
+    const json::array both{json::value(upload), json::value("upload:" + std::string(64, 'b'))};
+    EXPECT_FALSE(read_version("vae", "c.safetensors", {{"sources", both}}));
+}
+
 TEST(Register, VersionsAreReadWithCare) {
     const json::object good{
         {"sources", json::array{"hf:a/b/c.safetensors", "https://example.com/c"}},

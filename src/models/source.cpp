@@ -19,7 +19,8 @@ tl::unexpected<Error> wrong(const std::string& why) {
     return fail(
         Code::invalid_argument,
         why +
-            "; a source looks like https://host/file, hf:owner/repo@revision/file or civitai:12345"
+            "; a source looks like https://host/file, hf:owner/repo@revision/file, civitai:12345, "
+            "s3://bucket/key or upload:SHA256"
     );
 }
 
@@ -109,6 +110,33 @@ std::optional<Result<Source>> of_hugging_face(const net::Url& url) {
     return std::nullopt;
 }
 
+// "bucket/key"; the key is not encoded.
+Result<Source> parse_bucket(std::string_view text) {
+    const auto slash = text.find('/');
+    const std::string_view key = slash == std::string_view::npos ? "" : text.substr(slash + 1);
+    const bool is_key = !key.empty() && !key.ends_with('/') && std::ranges::all_of(key, [](char c) {
+        return static_cast<unsigned char>(c) >= ' ' && c != '\x7f';
+    });
+    if (slash == 0 || !is_key) {
+        return wrong("this names no object of a bucket");
+    }
+    Source source;
+    source.kind = Source::Kind::bucket;
+    source.bucket = text.substr(0, slash);
+    source.key = key;
+    return source;
+}
+
+Result<Source> parse_upload(std::string_view text) {
+    if (!is_sha256(text)) {
+        return wrong("an upload is named by its SHA-256, in small letters");
+    }
+    Source source;
+    source.kind = Source::Kind::upload;
+    source.sha256 = text;
+    return source;
+}
+
 Result<Source> parse_url(std::string_view text) {
     const auto url = net::Url::parse(text);
     if (!url || (url->scheme != "https" && url->scheme != "http")) {
@@ -145,6 +173,14 @@ Result<Source> parse_source(std::string_view text) {
     }
     constexpr std::string_view kHf = "hf:";
     constexpr std::string_view kCivitai = "civitai:";
+    constexpr std::string_view kBucket = "s3://";
+    constexpr std::string_view kUpload = "upload:";
+    if (text.starts_with(kBucket)) {
+        return parse_bucket(text.substr(kBucket.size()));
+    }
+    if (text.starts_with(kUpload)) {
+        return parse_upload(text.substr(kUpload.size()));
+    }
     if (text.starts_with(kHf)) {
         return parse_hugging_face(text.substr(kHf.size()));
     }

@@ -3,6 +3,10 @@
 //   https://host/path                      any server; http where the operator allows the host
 //   hf:OWNER/REPO[@REVISION]/PATH          Hugging Face; also the address of its page or file
 //   civitai:VERSION                        Civitai; also https://civitai.com/api/download/models/…
+//   s3://BUCKET/KEY                        a bucket of the gateway's stores
+//   upload:SHA256                          a file that was uploaded to the gateway
+//
+// The last two are had by a link that the gateway gives for a while.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +20,18 @@
 namespace comfyd::models {
 
 struct Source {
-    enum class Kind { url, hugging_face, civitai };
+    enum class Kind { url, hugging_face, civitai, bucket, upload };
     Kind kind = Kind::url;
     std::string url{};       // kind url
     std::string repo{};      // hugging_face: "owner/name", like the next two
     std::string revision{};  // percent-encoded, like the path
     std::string path{};
     std::string version{};  // civitai
+    std::string bucket{};   // bucket, like the next one
+    std::string key{};
+    std::string sha256{};  // upload
+
+    bool needs_link() const { return kind == Kind::bucket || kind == Kind::upload; }
 };
 
 // Where the places are: others than the usual ones where somebody has a mirror.

@@ -109,6 +109,32 @@ TEST(Source, HuggingFaceTellsHashSizeAndCommit) {
     EXPECT_EQ(read_hugging_face({}, *source, 500, {}).error().code, Code::upstream_error);
 }
 
+TEST(Source, SomeTheGatewayAloneKnows) {
+    const auto object = parse_source("s3://my-bucket/loras/an ink?.safetensors");
+    ASSERT_TRUE(object) << object.error().message;
+    EXPECT_EQ(object->kind, Source::Kind::bucket);
+    EXPECT_EQ(object->bucket, "my-bucket");
+    EXPECT_EQ(object->key, "loras/an ink?.safetensors");
+    EXPECT_TRUE(object->needs_link());
+    const auto upload = parse_source("upload:" + std::string(64, 'a'));
+    ASSERT_TRUE(upload);
+    EXPECT_EQ(upload->sha256, std::string(64, 'a'));
+    EXPECT_TRUE(upload->needs_link());
+    EXPECT_FALSE(parse_source("https://example.com/a")->needs_link());
+    for (const std::string odd :
+         {"s3://",
+          "s3://bucket",
+          "s3://bucket/",
+          "s3:///key",
+          "s3://bucket/folder/",
+          "s3://bucket/a\nb",
+          "upload:",
+          "upload:../../etc/passwd",
+          "upload:AAAA"}) {
+        EXPECT_FALSE(parse_source(odd)) << odd;
+    }
+}
+
 TEST(Source, CivitaiTellsItsFirstFile) {
     const auto source = parse_source("https://civitai.com/api/download/models/128713");
     ASSERT_TRUE(source);

@@ -163,6 +163,14 @@ Result<std::vector<ModelWish>> read_wishes(std::string_view text) {
         if (!wish) {
             return fail(std::move(wish.error()));
         }
+        if (parse_source(wish->source)->needs_link()) {
+            return wrong(
+                wish->path(),
+                "has 'source': such a one is given by the gateway, for jobs that wait; here a "
+                "model "
+                "is had from https://host/file, hf:owner/repo/file or civitai:12345"
+            );
+        }
         if (!paths.insert(wish->path()).second) {
             return wrong(wish->path(), "is named twice");
         }

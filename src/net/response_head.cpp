@@ -1,5 +1,6 @@
 #include "net/response_head.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 
@@ -88,14 +89,26 @@ bool is_ours(std::string_view name) {
     }
 }
 
+bool ends_line(char c) {
+    return c == '\r' || c == '\n' || c == '\0';
+}
+
 // A line break in a value would let whoever chose that value write headers of their own.
-void append_field_text(std::string& out, std::string_view text) {
+void append_field(std::string& out, std::string_view name, std::string_view value) {
     const std::size_t begin = out.size();
-    out += text;
-    for (std::size_t i = begin; i < out.size(); ++i) {
-        const char c = out[i];
-        out[i] = c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+    out += name;
+    out += ": ";
+    out += value;
+    bool is_split = false;
+    for (std::size_t i = begin; i < out.size(); ++i) {  // to the end: several at a time
+        is_split |= ends_line(out[i]);
     }
+    if (is_split) {
+        std::replace_if(
+            out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), ends_line, ' '
+        );
+    }
+    out += "\r\n";
 }
 
 }  // namespace
@@ -110,10 +123,7 @@ void append_head(std::string& out, const Response& response, const Framing& fram
     out += "\r\n";
     for (const auto& [name, value] : response.headers.all()) {
         if (!is_ours(name)) {
-            append_field_text(out, name);
-            out += ": ";
-            append_field_text(out, value);
-            out += "\r\n";
+            append_field(out, name, value);
         }
     }
     if (framing.content_length) {

@@ -10,9 +10,11 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/shared_mutex.hpp"
 
 namespace comfyd::observe {
@@ -167,6 +169,10 @@ public:
             .Increment();
     }
 
+    void prewarmed(std::string_view outcome) {
+        prewarms_family_.Add({{"outcome", std::string(outcome)}}).Increment();
+    }
+
     void purged(int jobs, int files) {
         purged_jobs_.Increment(jobs);
         removed_files_.Increment(files);
@@ -191,6 +197,13 @@ public:
         add(cost_usd_, use.cost_usd);
     }
 
+    void job_used(
+        std::string_view tenant, std::string_view workflow, double images, double cost_usd
+    ) {
+        tenants_.add(tenant, images, cost_usd);
+        workflows_.add(workflow, images, cost_usd);
+    }
+
     std::string render(const std::function<void(Gauges&)>& collect) {
         ScrapeGauges gauges;
         if (collect) {
@@ -204,6 +217,41 @@ public:
     }
 
 private:
+    // Pictures and cost by a label whose values clients choose: only so many of them are kept
+    // apart.
+    class CostsByName {
+    public:
+        CostsByName(prometheus::Registry& registry, const std::string& label)
+            : label_(label),
+              images_(prometheus::BuildCounter()
+                          .Name("comfyd_" + label + "_images_total")
+                          .Help("Pictures that jobs made, by " + label + ".")
+                          .Register(registry)),
+              cost_usd_(prometheus::BuildCounter()
+                            .Name("comfyd_" + label + "_cost_usd_total")
+                            .Help("What GPU time of jobs cost, by " + label + ".")
+                            .Register(registry)) {}
+
+        void add(std::string_view name, double images, double cost_usd) {
+            const std::string shown = bounded(name.empty() ? "(none)" : std::string(name));
+            images_.Add({{label_, shown}}).Increment(images);
+            cost_usd_.Add({{label_, shown}}).Increment(cost_usd);
+        }
+
+    private:
+        std::string bounded(std::string name) {
+            const Lock lock(mutex_);
+            const bool has_room = names_.size() < kNamesMax;
+            return names_.contains(name) || (has_room && names_.insert(name).second) ? name
+                                                                                     : "(others)";
+        }
+
+        const std::string label_;
+        prometheus::Family<prometheus::Counter>& images_;
+        prometheus::Family<prometheus::Counter>& cost_usd_;
+        Mutex mutex_;
+        std::set<std::string> names_ COMFYD_GUARDED_BY(mutex_);
+    };
     struct CounterByWorker {
         prometheus::Family<prometheus::Counter>& family;
         Children<std::string, prometheus::Counter> children{};
@@ -242,6 +290,11 @@ private:
         "comfyd_attempts_failed_total",
         "Attempts that failed, by cause and by what followed."
     );
+    prometheus::Family<prometheus::Counter>& prewarms_family_ =
+        prometheus::BuildCounter()
+            .Name("comfyd_prewarms_total")
+            .Help("Loads of models on idle workers ahead of jobs, by outcome.")
+            .Register(registry_);
     prometheus::Family<prometheus::Counter>& finished_family_ =
         prometheus::BuildCounter()
             .Name("comfyd_jobs_finished_total")
@@ -269,6 +322,8 @@ private:
     Children<std::string, prometheus::Histogram> request_seconds_;
     Children<std::string, prometheus::Counter> submitted_;
     Children<std::string, prometheus::Counter> finished_;
+    CostsByName tenants_{registry_, "tenant"};
+    CostsByName workflows_{registry_, "workflow"};
     CounterByWorker gpu_seconds_{make_counters(
         registry_, "comfyd_gpu_seconds_total", "Time that prompts ran on GPUs, by worker."
     )};
@@ -305,12 +360,22 @@ void Metrics::attempt_failed(std::string_view cause, bool is_retried) {
     impl_->attempt_failed(cause, is_retried);
 }
 
+void Metrics::prewarmed(std::string_view outcome) {
+    impl_->prewarmed(outcome);
+}
+
 void Metrics::purged(int jobs, int files) {
     impl_->purged(jobs, files);
 }
 
 void Metrics::core_stalled(double seconds) {
     impl_->core_stalled(seconds);
+}
+
+void Metrics::job_used(
+    std::string_view tenant, std::string_view workflow, double images, double cost_usd
+) {
+    impl_->job_used(tenant, workflow, images, cost_usd);
 }
 
 void Metrics::worker_used(std::string_view worker, const WorkerUse& use) {

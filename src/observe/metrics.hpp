@@ -2,6 +2,7 @@
 // increments. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -26,6 +27,9 @@ public:
     // comfyd_attempts_failed_total{cause,then}: "retry" or "fail"
     void attempt_failed(std::string_view cause, bool is_retried);
 
+    // comfyd_prewarms_total{outcome}
+    void prewarmed(std::string_view outcome);
+
     // comfyd_jobs_purged_total, comfyd_files_removed_total
     void purged(int jobs, int files);
 
@@ -41,6 +45,13 @@ public:
         double cost_usd;
     };
     void worker_used(std::string_view worker, const WorkerUse& use);
+
+    // comfyd_tenant_images_total{tenant}, comfyd_tenant_cost_usd_total{tenant}, and the same by
+    // workflow: of the first kNamesMax names; all others are "(others)".
+    static constexpr std::size_t kNamesMax = 100;
+    void job_used(
+        std::string_view tenant, std::string_view workflow, double images, double cost_usd
+    );
 
     // Gauges are set by collectors, just before each scrape: set("comfyd_queue_jobs", "help",
     // {{"state","queued"}}, 3).

@@ -55,6 +55,33 @@ TEST(Metrics, CountsWhatWorkersUsed) {
     EXPECT_THAT(text, HasSubstr(R"(comfyd_cost_usd_total{worker="gpu-1"} 0.003)"));
 }
 
+TEST(Metrics, TellsWhatJobsCostByTenantAndWorkflowOfSoManyNames) {
+    Metrics metrics;
+    metrics.job_used("acme", "portrait", 2, 0.25);
+    metrics.job_used("acme", "", 1, 0.5);
+    for (std::size_t i = 0; i < Metrics::kNamesMax + 20; ++i) {
+        metrics.job_used("acme", "w" + std::to_string(i), 1, 0.001);
+    }
+    metrics.job_used("acme", "portrait", 1, 0.25);
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_workflow_images_total{workflow="portrait"} 3)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_workflow_cost_usd_total{workflow="portrait"} 0.5)"));
+    EXPECT_THAT(text, HasSubstr(R"x(comfyd_workflow_images_total{workflow="(none)"} 1)x"));
+    EXPECT_THAT(text, HasSubstr(R"x(comfyd_workflow_images_total{workflow="(others)"} 22)x"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_tenant_images_total{tenant="acme"} 124)"));
+    EXPECT_THAT(text, Not(HasSubstr(R"(workflow="w110")")));
+}
+
+TEST(Metrics, CountsLoadsAheadOfJobs) {
+    Metrics metrics;
+    metrics.prewarmed("loaded");
+    metrics.prewarmed("loaded");
+    metrics.prewarmed("timeout");
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_prewarms_total{outcome="loaded"} 2)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_prewarms_total{outcome="timeout"} 1)"));
+}
+
 TEST(Metrics, CountsJobs) {
     Metrics metrics;
     metrics.job_submitted("comfy-v2");

@@ -14,6 +14,12 @@ MachineFacts facts_of(const WorkerState& state) {
     return {{}, state.gpu_type, state.region, state.vram_bytes};
 }
 
+// Machines that are alike do not tell the same to the byte.
+std::uint64_t whole_gigabytes(std::uint64_t bytes) {
+    constexpr std::uint64_t kGiB = 1ULL << 30;
+    return (bytes + kGiB - 1) / kGiB * kGiB;
+}
+
 std::uint64_t part_of(std::uint64_t bytes, double part) {
     return static_cast<std::uint64_t>(static_cast<double>(bytes) * part);
 }
@@ -30,12 +36,15 @@ std::optional<Index> Machines::find(const std::string& id) const {
 Index Machines::kind_index(const WorkerState& state, Index type) {
     std::string name = state.abilities.empty() ? "=" + state.id : "~" + state.abilities;
     name += '\0';
-    name += std::to_string(type) + "/" + std::to_string(state.vram_bytes) + "/" + state.region;
+    const std::uint64_t ram = whole_gigabytes(state.ram_bytes);
+    name += std::to_string(type) + "/" + std::to_string(state.vram_bytes) + "/" +
+            std::to_string(ram) + "/" + state.region;
     const auto [found, is_new] = kind_names_.emplace(name, static_cast<Index>(kinds_.size()));
     if (is_new) {
         kinds_.emplace_back();
         kinds_.back().type = type;
         kinds_.back().vram_bytes = state.vram_bytes;
+        kinds_.back().ram_bytes = ram;
         kinds_.back().region = state.region;
     }
     if (state.abilities.empty()) {
@@ -245,7 +254,7 @@ bool Machines::can_run(const Machine& machine, Index profile) const {
            is_large_enough(kinds_[machine.kind], profile);
 }
 
-bool Machines::is_large_enough(const Kind& kind, Index profile) const {
+bool Machines::has_large_gpu(const Kind& kind, Index profile) const {
     const double part = profiles_[profile].memory_part;
     const auto is_enough = [&](const Kind& of) {
         const auto needed = profiles_.expected(profile, of.type).vram_bytes;
@@ -260,6 +269,33 @@ bool Machines::is_large_enough(const Kind& kind, Index profile) const {
             continue;
         }
         if (rival.vram_bytes == 0 || rival.vram_bytes > kind.vram_bytes || is_enough(rival)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::uint64_t Machines::model_bytes(Index profile) const {
+    std::uint64_t bytes = 0;
+    for (const Index model : profiles_[profile].models) {
+        bytes += profiles_.model(model).bytes;
+    }
+    return bytes;
+}
+
+bool Machines::has_memory(const Kind& kind, Index profile) const {
+    if (kind.ram_bytes == 0) {
+        return true;
+    }
+    const std::uint64_t needed = model_bytes(profile);
+    if (needed <= kind.ram_bytes) {
+        return true;
+    }
+    for (Index other = 0; other < kinds_.size(); ++other) {
+        const Kind& rival = kinds_[other];
+        const bool has_more = rival.ram_bytes == 0 || rival.ram_bytes > kind.ram_bytes;
+        if (rival.members > 0 && has_more && can_run(other, profiles_[profile].requirement) &&
+            has_large_gpu(rival, profile)) {
             return false;
         }
     }

@@ -70,6 +70,7 @@ public:
     struct Kind {
         Index type = 0;
         std::uint64_t vram_bytes = 0;
+        std::uint64_t ram_bytes = 0;
         std::size_t members = 0;  // available ones
         double capacity = 0;      // of those: see capacity_of()
         std::set<FreeKey> free;
@@ -89,9 +90,16 @@ public:
     Can can(Index kind, Index requirement) const;
     bool can_run(Index kind, Index requirement) const { return can(kind, requirement) != Can::no; }
     bool can_run(const Machine& machine, Index profile) const;
-    // The memory of one of this kind is enough, if nothing else runs on its GPU. When it is for
-    // none that can run the profile, those with the most memory count as enough.
-    bool is_large_enough(const Kind& kind, Index profile) const;
+    // The memory of one of this kind is enough, if nothing else runs on its GPU: that of its GPU
+    // for the run, and its main memory for the models. When it is for none that can run the
+    // profile, those with the most memory count as enough.
+    bool is_large_enough(const Kind& kind, Index profile) const {
+        return has_large_gpu(kind, profile) && has_memory(kind, profile);
+    }
+    bool has_large_gpu(const Kind& kind, Index profile) const;
+    bool has_memory(const Kind& kind, Index profile) const;
+    // That its models take together.
+    std::uint64_t model_bytes(Index profile) const;
     // What a run takes of its GPU's memory: as expected, or what its request asks for.
     std::uint64_t claim(const Machine& machine, Index profile) const;
     // So is what the other jobs on its GPU leave.
@@ -111,6 +119,14 @@ public:
     // The workers that have room because of it: this one and those on the same GPU.
     std::vector<Index> finish(Index worker, const JobId& job, Time now);
     void set_models(Index worker, const std::vector<Index>& models);
+    // The models of the profile are brought there ahead of a job; gives the anchors that had to go.
+    // Among workers that are equal otherwise it is the last choice now.
+    std::vector<Index> warm(Index worker, Index profile);
+    // Whether the models of `other` were loaded there if those of `profile` were, too.
+    bool would_keep(const Machine& machine, Index profile, Index other) const;
+    // For how long it has run nothing; nullopt: it runs something, takes nothing, or shares its
+    // GPU.
+    std::optional<Millis> idle_for(const Machine& machine, Time now) const;
     // It will have the results of a job like this. `content` 0: of nothing that could come again.
     void keep_results(Index worker, Index profile, std::uint64_t content);
     void forget_results(Index worker);
@@ -153,6 +169,8 @@ private:
         std::set<BusyKey> busy;
     };
 
+    std::vector<Index> use_models(Machine& machine, Index profile, bool is_alone);
+    std::size_t kept_beside(const Machine& machine, const std::vector<Index>& wanted) const;
     void list(Index worker);
     void unlist(Index worker);
     Index kind_index(const WorkerState& state, Index type);

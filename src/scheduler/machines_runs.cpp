@@ -52,6 +52,59 @@ std::vector<Index> Machines::start(Index worker, Run run, Index profile, Time no
     run.began_s = gpu.served_s;
     machine.runs.push_back(run);
     gpu.used += run.vram_bytes;
+    const std::vector<Index> gone = use_models(machine, profile, machine.runs.size() == 1);
+    list(worker);
+    return gone;
+}
+
+std::vector<Index> Machines::warm(Index worker, Index profile) {
+    Machine& machine = machines_[worker];
+    unlist(worker);
+    std::vector<Index> gone = use_models(machine, profile, true);
+    machine.free_since = ++tick_;
+    forget_results(worker);
+    list(worker);
+    return gone;
+}
+
+// Loaded models by their use, the latest first, and how many of them stay beside `wanted`.
+std::size_t Machines::kept_beside(const Machine& machine, const std::vector<Index>& wanted) const {
+    std::uint64_t held = 0;
+    std::size_t kept = 0;
+    for (const Loaded& loaded : machine.loaded) {
+        if (std::ranges::count(wanted, loaded.model) == 0) {
+            held += std::max<std::uint64_t>(1, profiles_.model(loaded.model).bytes);
+            if (held > machine.state.model_memory_bytes) {
+                break;
+            }
+        }
+        ++kept;
+    }
+    return kept;
+}
+
+bool Machines::would_keep(const Machine& machine, Index profile, Index other) const {
+    const std::vector<Index>& wanted = profiles_[profile].models;
+    const auto kept =
+        machine.loaded.begin() + static_cast<std::ptrdiff_t>(kept_beside(machine, wanted));
+    return std::ranges::all_of(profiles_[other].models, [&](Index model) {
+        return std::ranges::count(wanted, model) > 0 ||
+               std::any_of(machine.loaded.begin(), kept, [model](const Loaded& loaded) {
+                   return loaded.model == model;
+               });
+    });
+}
+
+std::optional<Millis> Machines::idle_for(const Machine& machine, Time now) const {
+    const Gpu& gpu = gpus_[machine.gpu];
+    const bool is_alone = gpu.workers.size() == 1;
+    return is_alone && machine.runs.empty() && machine.has_room()
+               ? std::optional(std::max(Millis(0), std::chrono::floor<Millis>(now - gpu.as_of)))
+               : std::nullopt;
+}
+
+// The models of the profile are in use now. Those that had to go, where they are anchors.
+std::vector<Index> Machines::use_models(Machine& machine, Index profile, bool is_alone) {
     ++tick_;
     const std::vector<Index>& wanted = profiles_[profile].models;
     for (const Index model : wanted) {
@@ -77,7 +130,7 @@ std::vector<Index> Machines::start(Index worker, Run run, Index profile, Time no
         machine.loaded.end(),
         [&](const Loaded& loaded) {
             kept += std::max<std::uint64_t>(1, profiles_.model(loaded.model).bytes);
-            return kept > machine.state.model_memory_bytes && machine.runs.size() == 1;
+            return kept > machine.state.model_memory_bytes && is_alone;
         }
     );
     for (auto it = first_gone; it != machine.loaded.end(); ++it) {
@@ -86,7 +139,6 @@ std::vector<Index> Machines::start(Index worker, Run run, Index profile, Time no
         }
     }
     machine.loaded.erase(first_gone, machine.loaded.end());
-    list(worker);
     return gone;
 }
 

@@ -338,6 +338,12 @@ std::map<std::string, double> Scheduler::arrived_s() const {
 WorkerUse Scheduler::use_of(const std::string& worker, Time now) const {
     return impl_->use_of(worker, now);
 }
+Warmth Scheduler::warmth(const std::vector<ProfilePtr>& kinds, Time now) const {
+    return impl_->warmth(kinds, now);
+}
+void Scheduler::warm(const std::string& worker, const ProfilePtr& profile) {
+    impl_->warm(worker, profile);
+}
 std::uint64_t Scheduler::loads() const {
     return impl_->loads_;
 }

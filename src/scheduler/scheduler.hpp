@@ -61,6 +61,7 @@ struct WorkerState {
     std::string gpu{};
     std::uint64_t vram_bytes = 0;  // of the GPU; 0: not known, then everything fits
     std::string region{};          // where it stands, as a request may name it
+    std::uint64_t ram_bytes = 0;   // main memory of its machine; 0: not known, likewise
     // Models that stay loaded beside those of its latest job, as far as they fit in here together.
     std::uint64_t model_memory_bytes = 0;
     int slots = 1;                  // jobs that it runs at a time
@@ -165,6 +166,29 @@ struct WorkerUse {
     std::size_t wanted = 0;       // waiting jobs that need a model which it has loaded
 };
 
+// What is loaded where, and what loading would mean, for who decides what to load ahead of jobs.
+// Kinds of jobs are bits in the order in which they were asked for.
+struct Warmth {
+    static constexpr std::size_t kKindsMax = 64;
+    struct Worker {
+        std::string id;
+        std::uint64_t loaded = 0;  // kinds of which it has all models
+        // Of one that takes work and has none, on a GPU of its own; nullopt of all others.
+        std::optional<Millis> idle{};
+        // By kind, of idle ones: seconds that it would load, below 0 where it cannot run such jobs,
+        // and what would be loaded then.
+        std::vector<double> load_s{};
+        std::vector<std::uint64_t> then_loaded{};
+    };
+    struct Kind {
+        std::size_t waiting = 0;  // jobs that need its largest model
+        double run_s = 0;         // on the type of GPU that most workers have
+        double load_s = 0;        // of all its models, likewise
+    };
+    std::vector<Worker> workers;
+    std::vector<Kind> kinds;
+};
+
 struct WorkerVerdict {
     std::string worker;
     bool capable = false;  // could run it, now or when it is free
@@ -264,6 +288,10 @@ public:
     // for; they only grow.
     std::map<std::string, double> arrived_s() const;
     WorkerUse use_of(const std::string& worker, Time now) const;
+    // REQUIRES: at most Warmth::kKindsMax kinds, by a profile each.
+    Warmth warmth(const std::vector<ProfilePtr>& kinds, Time now) const;
+    // Its models are loaded there from now on, ahead of a job. The worker still counts as free.
+    void warm(const std::string& worker, const ProfilePtr& profile);
     std::uint64_t loads() const;  // placements that had to load a model, since the start
     // 1 = next in the order of the whole queue. nullopt when it does not wait.
     std::optional<std::size_t> position(const JobId& job, Time now) const;

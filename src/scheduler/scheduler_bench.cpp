@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "scheduler/prewarmer.hpp"
 #include "scheduler/test_support.hpp"
 
 namespace comfyd::scheduler {
@@ -139,6 +140,31 @@ void BM_Tick(benchmark::State& state) {
     }
 }
 BENCHMARK(BM_Tick)->Arg(1'000'000);
+
+// A look of the prewarmer at idle workers: each has models that hardly any job needs.
+void BM_Prewarm(benchmark::State& state) {
+    TableEstimates estimates;
+    Scheduler scheduler(estimates);
+    Prewarmer prewarmer;
+    for (std::int64_t i = 0; i < state.range(0); ++i) {
+        scheduler.set_worker(worker("w" + std::to_string(i)));
+        scheduler.warm("w" + std::to_string(i), profile("old" + std::to_string(i)));
+    }
+    for (int i = 0; i < 3'000; ++i) {
+        prewarmer.arrived(profile("c" + std::to_string(i % 100), 5), at(i));
+    }
+    double now_s = 3'000;
+    std::size_t orders = 0;
+    for (auto _ : state) {
+        for (const auto& order : prewarmer.look(scheduler, at(now_s))) {
+            prewarmer.ended(order.worker, false, at(now_s));
+            ++orders;
+        }
+        now_s += 5;
+    }
+    state.counters["orders"] = static_cast<double>(orders);
+}
+BENCHMARK(BM_Prewarm)->Arg(10)->Arg(1000);
 
 // The empty queue of most installations: a job comes, a worker is free, it is placed, it ends.
 void BM_PassThrough(benchmark::State& state) {

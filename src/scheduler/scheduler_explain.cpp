@@ -256,12 +256,18 @@ WorkerVerdict Scheduler::Impl::judge_worker(
                                "workflow names";
         return verdict;
     }
-    if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {
+    if (!machines_.has_large_gpu(machines_.kinds()[machine.kind], profile)) {
         const double part = profiles_[profile].memory_part;
         verdict.reason = "its GPU has " + gigabytes(machine.state.vram_bytes) +
                          (part > 0 ? " of which the job may take " + hundredths(part) : "") +
                          ", the job needs about " +
                          gigabytes(profiles_.expected(profile, machine.type).vram_bytes);
+        return verdict;
+    }
+    if (!machines_.has_memory(machines_.kinds()[machine.kind], profile)) {
+        verdict.reason = "its machine has " + gigabytes(machine.state.ram_bytes) +
+                         " of memory, the job's models take " +
+                         gigabytes(machines_.model_bytes(profile));
         return verdict;
     }
     const bool fits = machines_.fits_now(machine, profile);

@@ -62,6 +62,8 @@ public:
     std::vector<Backlog> backlog() const;
     std::map<std::string, double> arrived_s() const;
     WorkerUse use_of(const std::string& worker, Time now) const;
+    Warmth warmth(const std::vector<ProfilePtr>& kinds, Time now);
+    void warm(const std::string& worker, const ProfilePtr& profile);
 
     ProfileTable profiles_;
     Order order_;
@@ -158,6 +160,13 @@ private:
     // Until when a job waits for others that can ride along; nullopt: it does not.
     std::optional<Time> gathers_until(const Order::Head& head, Time now);
     void note_arrival(const JobId& job, const JobKeys& keys);
+    std::vector<std::uint64_t> kinds_in(const std::vector<Index>& kinds) const;
+    Warmth::Worker warmth_of(
+        Index worker,
+        const std::vector<Index>& kinds,
+        const std::vector<std::uint64_t>& included,
+        Time now
+    ) const;
     void worker_changed(Index worker);
     void remember_to_ask(Index group, Deferred deferred);
     // How far off the expected waits of some jobs were corrects those of others.

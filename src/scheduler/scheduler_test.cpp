@@ -347,6 +347,34 @@ TEST_F(SchedulerTest, WhatDoesNotFitGoesElsewhere) {
     EXPECT_EQ(scheduler.next(at(1))->worker, "large") << "fits nowhere: the largest may try";
 }
 
+TEST_F(SchedulerTest, ModelsGoWhereTheMainMemoryHoldsThem) {
+    auto small = worker("small");
+    small.ram_bytes = 3 * kGiB;
+    auto large = worker("large");
+    large.ram_bytes = 64 * kGiB - 4096;
+    scheduler.set_worker(small);
+    scheduler.set_worker(large);
+    scheduler.add(job_id(1), keys(profile("x"), at(0)));  // of 4 GiB
+    EXPECT_EQ(scheduler.next(at(0))->worker, "large");
+    scheduler.add(job_id(2), keys(profile("x"), at(0)));
+    EXPECT_FALSE(scheduler.next(at(0))) << "it waits";
+    EXPECT_THAT(
+        scheduler.explain(job_id(2), at(0))->workers.back().reason,
+        HasSubstr("its machine has 3.0 GiB of memory, the job's models take 4.0 GiB")
+    );
+    scheduler.add(job_id(3), keys(profile(""), at(0)));
+    EXPECT_EQ(scheduler.next(at(0))->worker, "small") << "what needs no model goes anywhere";
+    scheduler.remove_worker("large");
+    scheduler.finished(job_id(3), 1, at(1));
+    EXPECT_EQ(scheduler.next(at(1))->worker, "small") << "nobody has more: it may try";
+    auto unknown = worker("unknown");
+    scheduler.set_worker(unknown);
+    scheduler.finished(job_id(2), 1, at(2));
+    scheduler.forget_models("small");
+    scheduler.add(job_id(4), keys(profile("y"), at(2)));
+    EXPECT_EQ(scheduler.next(at(2))->worker, "unknown") << "against it nothing is known";
+}
+
 TEST_F(SchedulerTest, WorkersOnOneGpuShareItsMemory) {
     for (const char* id : {"a", "b", "c"}) {
         auto state = worker(id);

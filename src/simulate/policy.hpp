@@ -37,6 +37,18 @@ public:
     // Told when it is free. A worker that was down has nothing loaded.
     virtual void set_up(std::uint32_t worker, bool up) = 0;
     virtual std::size_t waiting() const = 0;
+
+    // What free workers shall load ahead of jobs; they still count as free.
+    virtual std::vector<Action> prewarm(std::int64_t now_ms) {
+        static_cast<void>(now_ms);
+        return {};
+    }
+    // When to ask that again; nullopt: never.
+    virtual std::optional<std::int64_t> prewarms_at() const { return std::nullopt; }
+    // That load has ended, or a job began instead.
+    virtual void prewarmed(std::uint32_t worker, std::int64_t now_ms) {
+        static_cast<void>(worker), static_cast<void>(now_ms);
+    }
 };
 
 // What every policy is made with; all of it outlives the policy.
@@ -45,6 +57,7 @@ struct Scene {
     const Fleet& fleet;
     const scheduler::Estimates& estimates;
     int merge_max = 1;
+    bool prewarms = false;  // of the scheduler's own policies
 };
 
 // "finish-time", "score", "fifo": the scheduler's own; "no-results": the first of them, which is
@@ -53,6 +66,8 @@ struct Scene {
 // requests + age of the oldest in seconds. nullptr: no such policy.
 std::unique_ptr<Policy> make_policy(std::string_view name, const Scene& scene);
 std::vector<std::string> policy_names();
+// The scheduler's own may have idle workers load models ahead of jobs.
+bool may_prewarm(std::string_view policy);
 
 // The id by which a worker of the fleet is known to the scheduler.
 std::string worker_id(const Fleet& fleet, std::uint32_t worker);

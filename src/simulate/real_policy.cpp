@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "scheduler/prewarmer.hpp"
 #include "scheduler/scheduler.hpp"
 #include "simulate/policy.hpp"
 #include "simulate/pressure_policy.hpp"
@@ -51,6 +53,9 @@ public:
         keys.tenant = scene_.trace.tenants[from.tenant];
         keys.profile = scene_.trace.profiles[from.profile].profile;
         keys.queued_at = to_time(from.at_ms);
+        if (scene_.prewarms && failed_on.empty()) {
+            prewarmer_.arrived(keys.profile, keys.queued_at);
+        }
         keys.content = knows_contents_ ? from.content : 0;
         for (const std::uint32_t worker : failed_on) {
             keys.avoid.push_back(ids_[worker]);
@@ -93,6 +98,23 @@ public:
 
     std::size_t waiting() const override { return scheduler_.size(); }
 
+    std::vector<Action> prewarm(std::int64_t now_ms) override {
+        std::vector<Action> actions;
+        if (scene_.prewarms) {
+            for (const auto& order : prewarmer_.look(scheduler_, to_time(now_ms))) {
+                actions.push_back({workers_.at(order.worker), profile_of(order.profile), {}});
+            }
+        }
+        return actions;
+    }
+    std::optional<std::int64_t> prewarms_at() const override {
+        return scene_.prewarms ? std::optional(prewarmer_.next_look().time_since_epoch().count())
+                               : std::nullopt;
+    }
+    void prewarmed(std::uint32_t worker, std::int64_t now_ms) override {
+        prewarmer_.ended(ids_[worker], false, to_time(now_ms));
+    }
+
 private:
     scheduler::WorkerState state_of(std::uint32_t worker, bool up) const {
         const GpuType& type = scene_.fleet[worker];
@@ -107,10 +129,17 @@ private:
         return state;
     }
 
+    std::uint32_t profile_of(const scheduler::ProfilePtr& profile) const {
+        const auto found =
+            std::ranges::find(scene_.trace.profiles, profile, &TraceProfile::profile);
+        return static_cast<std::uint32_t>(found - scene_.trace.profiles.begin());
+    }
+
     Scene scene_;
     std::vector<std::string> ids_;
     std::unordered_map<std::string, std::uint32_t> workers_;
     scheduler::Scheduler scheduler_;
+    scheduler::Prewarmer prewarmer_;
     const bool knows_contents_;
 };
 
@@ -122,6 +151,10 @@ std::string worker_id(const Fleet& fleet, std::uint32_t worker) {
 
 std::vector<std::string> policy_names() {
     return {"finish-time", "score", "fifo", "pressure", std::string(kWithoutContents)};
+}
+
+bool may_prewarm(std::string_view policy) {
+    return scheduler::parse_policy(policy).has_value();
 }
 
 std::unique_ptr<Policy> make_policy(std::string_view name, const Scene& scene) {

@@ -57,6 +57,11 @@ public:
         add_tenants();
         row("time to result p95",
             [](const Column& c) { return seconds(percentile(c.outcome.turnarounds, 0.95)); });
+        if (std::ranges::any_of(columns_, [](const Column& c) { return c.outcome.prewarms > 0; })) {
+            row("  mean", [](const Column& c) { return seconds(c.outcome.mean_turnaround()); });
+            row("loads ahead of jobs",
+                [](const Column& c) { return std::to_string(c.outcome.prewarms); });
+        }
         row("workers running", [](const Column& c) { return percent(c.outcome.utilisation()); });
         row("  loading models", [](const Column& c) {
             const double all = c.outcome.makespan * static_cast<double>(c.outcome.workers);

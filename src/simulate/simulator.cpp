@@ -43,6 +43,8 @@ struct Machine {
     std::int64_t since_ms = 0;
     std::vector<scheduler::Model> missing;  // that it had to load for what it does now
     double load_s = 0;
+    bool prewarms = false;        // loads ahead of jobs
+    std::int64_t warm_at_ms = 0;  // what it loaded ahead of jobs is there
 };
 
 struct Event {
@@ -50,7 +52,7 @@ struct Event {
     std::uint64_t number;  // the order among those of the same time
     std::uint32_t worker;
     std::uint32_t generation;
-    enum class Kind : std::uint8_t { end, outage, repaired } kind;
+    enum class Kind : std::uint8_t { end, outage, repaired, warm } kind;
 
     bool operator>(const Event& other) const {
         return at_ms != other.at_ms ? at_ms > other.at_ms : number > other.number;
@@ -74,7 +76,9 @@ public:
     }
 
     Result<Outcome> run(const std::string& policy, const Progress& progress) {
-        policy_ = make_policy(policy, Scene{trace_, fleet_, predictor_, settings_.merge_max});
+        policy_ = make_policy(
+            policy, Scene{trace_, fleet_, predictor_, settings_.merge_max, settings_.prewarms}
+        );
         if (policy_ == nullptr) {
             return fail(Code::invalid_argument, "there is no policy '" + policy + "'");
         }
@@ -121,11 +125,14 @@ private:
                 happen(event);
             }
         }
-        ++steps_without_start_;
+        steps_without_start_ += arrived_ == trace_.jobs.size() ? 1U : 0U;
         while (auto action = policy_->next(now_)) {
             // Loading for ever, as some rules can, is no progress either.
             steps_without_start_ = action->jobs.empty() ? steps_without_start_ : 0;
             start(std::move(*action));
+        }
+        for (const Action& action : policy_->prewarm(now_)) {
+            prewarm(action);
         }
         note_moment();
         return true;
@@ -147,6 +154,9 @@ private:
         }
         if (const auto wake = policy_->wake_at(); wake && policy_->waiting() > 0) {
             consider(std::max(*wake, now_ + 1));
+        }
+        if (const auto look = policy_->prewarms_at(); look && !all_came) {
+            consider(std::max(*look, now_ + 1));
         }
         return next;
     }
@@ -179,11 +189,35 @@ private:
                 policy_->set_up(event.worker, true);
                 plan_outage(event.worker);
                 return;
+            case Event::Kind::warm:
+                end_prewarm(event.worker);
+                return;
         }
     }
 
+    void prewarm(const Action& action) {
+        Machine& machine = machines_[action.worker];
+        machine.missing.clear();
+        const double load_s = load(machine, action.profile);
+        machine.results.clear();  // it keeps those of its latest prompts, of which this is one
+        machine.latest.reset();
+        outcome_.load_seconds += load_s;
+        ++outcome_.prewarms;
+        machine.prewarms = true;
+        machine.warm_at_ms = now_ + static_cast<std::int64_t>(std::llround(load_s * 1000));
+        push(machine.warm_at_ms, action.worker, Event::Kind::warm);
+    }
+    void end_prewarm(std::uint32_t worker) {
+        if (std::exchange(machines_[worker].prewarms, false)) {
+            policy_->prewarmed(worker, now_);
+        }
+    }
+
+    // What is loaded ahead of jobs is loaded to its end: no worker stops in the middle of a file.
     void start(Action action) {
         Machine& machine = machines_[action.worker];
+        end_prewarm(action.worker);
+        const std::int64_t begin_ms = std::max(now_, machine.warm_at_ms);
         machine.missing.clear();
         machine.load_s = load(machine, action.profile);
         double run_s = 0;
@@ -197,15 +231,15 @@ private:
         }
         for (const std::uint32_t job : action.jobs) {
             if (outcome_.waits[job] < 0) {
-                outcome_.waits[job] = seconds_since(trace_.jobs[job].at_ms);
+                outcome_.waits[job] = seconds_between(trace_.jobs[job].at_ms, begin_ms);
             }
         }
         machine.action = std::move(action);
         machine.busy = true;
-        machine.since_ms = now_;
+        machine.since_ms = begin_ms;
         ++busy_;
         const auto ms = static_cast<std::int64_t>(std::llround((machine.load_s + run_s) * 1000));
-        push(now_ + std::max<std::int64_t>(ms, 1), machine.action.worker, Event::Kind::end);
+        push(begin_ms + std::max<std::int64_t>(ms, 1), machine.action.worker, Event::Kind::end);
     }
 
     // What a merged run takes is what the longest of its jobs takes, and a part for each other.
@@ -268,7 +302,8 @@ private:
 
     void end(std::uint32_t worker, bool failed) {
         Machine& machine = machines_[worker];
-        const double seconds = static_cast<double>(now_ - machine.since_ms) / 1000;
+        const double seconds =
+            static_cast<double>(std::max<std::int64_t>(0, now_ - machine.since_ms)) / 1000;
         const double loading = std::min(machine.load_s, seconds);
         outcome_.load_seconds += loading;
         outcome_.run_seconds += seconds - loading;
@@ -329,6 +364,8 @@ private:
         Machine& machine = machines_[worker];
         ++machine.generation;
         machine.loaded.clear();
+        machine.warm_at_ms = now_;
+        end_prewarm(worker);
         machine.results.clear();
         machine.latest.reset();
         if (machine.busy) {
@@ -365,9 +402,10 @@ private:
         next_moment_ = now_ + moment_every_;
     }
 
-    float seconds_since(std::int64_t ms) const {
-        return static_cast<float>(static_cast<double>(now_ - ms) / 1000);
+    static float seconds_between(std::int64_t from_ms, std::int64_t to_ms) {
+        return static_cast<float>(static_cast<double>(to_ms - from_ms) / 1000);
     }
+    float seconds_since(std::int64_t ms) const { return seconds_between(ms, now_); }
 
     void finish() {
         const std::int64_t first = trace_.jobs.empty() ? 0 : trace_.jobs.front().at_ms;
@@ -433,6 +471,16 @@ std::vector<double> least_work(const Trace& trace) {
 double Outcome::utilisation() const {
     const double all = makespan * static_cast<double>(workers);
     return all > 0 ? run_seconds / all : 0;
+}
+
+double Outcome::mean_turnaround() const {
+    double sum = 0;
+    std::size_t ended = 0;
+    for (const float turnaround : turnarounds) {
+        sum += std::max(0.0, static_cast<double>(turnaround));
+        ended += turnaround >= 0 ? 1 : 0;
+    }
+    return ended > 0 ? sum / static_cast<double>(ended) : 0;
 }
 
 double Outcome::images_per_gpu_second() const {

@@ -24,6 +24,7 @@ struct Settings {
     int merge_max = 1;
     // A merged run of n jobs takes 1 + this x (n - 1) times as long as one of them.
     double merge_cost = 0.3;
+    bool prewarms = false;  // idle workers load models ahead of jobs (scheduler/prewarmer.hpp)
     // Of how many of its latest prompts a worker keeps the results; ComfyUI's usual cache: of one.
     std::size_t results_kept = 1;
 };
@@ -46,6 +47,7 @@ struct Outcome {
     double load_seconds = 0;
     std::uint64_t runs = 0;
     std::uint64_t loads = 0;     // runs or preparations that had to load something
+    std::uint64_t prewarms = 0;  // of them, ahead of jobs
     std::uint64_t repeated = 0;  // runs that were answered from results the worker had
     std::uint64_t failed_runs = 0;
     std::uint64_t failed_jobs = 0;
@@ -55,7 +57,8 @@ struct Outcome {
     double run_error = 0;  // median relative error of the run times as predicted
     std::vector<Moment> timeline;
 
-    double utilisation() const;  // part of the workers' time spent on runs
+    double utilisation() const;      // part of the workers' time spent on runs
+    double mean_turnaround() const;  // seconds, of jobs that ended
     double gpu_seconds() const { return run_seconds + load_seconds; }
     double images_per_gpu_second() const;
 };

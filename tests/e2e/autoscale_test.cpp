@@ -1,5 +1,9 @@
 // A pool that is scaled, through the whole program: from nothing and back to it, by jobs alone.
 #include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cctype>
 
 #include "local_comfyui_support.hpp"
 
@@ -51,6 +55,27 @@ protected:
         }
         return all;
     }
+    // Whatever was started with something of our folder, but for comfyd itself.
+    int kill_workers() {
+        int killed = 0;
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+            const std::string name = entry.path().filename().string();
+            const bool is_process = std::ranges::all_of(name, [](unsigned char letter) {
+                return std::isdigit(letter) != 0;
+            });
+            if (!is_process) {
+                continue;
+            }
+            const std::string words = read_file(entry.path() / "cmdline");
+            const std::string given = words + read_file(entry.path() / "environ");
+            if (given.find(folder_ / "") != std::string::npos &&
+                words.find("serve") == std::string::npos) {
+                killed += ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL) == 0 ? 1 : 0;
+            }
+        }
+        return killed;
+    }
     void expect_done(const std::vector<std::string>& jobs) {
         for (const std::string& id : jobs) {
             const auto job = comfyd_->wait_finished(id, kLong);
@@ -89,6 +114,22 @@ TEST_F(Autoscaled, TheFirstJobStartsAMachineABurstMoreAndTheQuietStopsThem) {
     EXPECT_THAT(metrics, HasSubstr("comfyd_pool_idle_usd"));
     EXPECT_EQ(get("/v2/pools/default/forecast").at("pool"), "default");
     EXPECT_EQ(comfyd_->http().get("/v2/pools/nobody/forecast").status, 404);
+}
+
+// ComfyUI and its agent both, on each machine.
+TEST_F(Autoscaled, MachinesThatAreKilledInABurstAreReplacedAndNoJobIsLost) {
+    constexpr std::size_t kBurst = 12;
+    start_with("    max: 2\n    idle_timeout: 3\n    up_cooldown: 1\n");
+    std::vector<std::string> jobs;
+    for (std::size_t i = 0; i < kBurst; ++i) {
+        jobs.push_back(submit("fox " + std::to_string(i), "slow=500"));
+    }
+    ASSERT_TRUE(wait_until([&] { return starts() > 0; }, kLong)) << comfyd_->log();
+    EXPECT_GE(kill_workers(), 2) << "ComfyUI and its agent";
+    expect_done(jobs);
+    EXPECT_GE(starts(), kBurst);
+    EXPECT_LE(machines().size(), 2U);
+    EXPECT_TRUE(wait_until([&] { return machines().empty(); }, kLong)) << comfyd_->log();
 }
 
 TEST_F(Autoscaled, WithoutMoneyJobsWaitAndAreToldWhy) {

@@ -20,8 +20,14 @@ protected:
             "import os, sys\n"
             "words = sys.argv[1:]\n"
             "port = words[words.index('--port') + 1]\n"
-            "os.execv('" COMFY_DOUBLE
-            "', ['comfy-double', '--listen', '127.0.0.1:' + port, '--journal', '" +
+            "open('" +
+                (folder_ / "pid") +
+                "', 'w').write(str(os.getpid()))\n"
+                "if os.path.exists('" +
+                broken() +
+                "'): sys.exit('RuntimeError: no kernel image')\n"
+                "os.execv('" COMFY_DOUBLE
+                "', ['comfy-double', '--listen', '127.0.0.1:' + port, '--journal', '" +
                 journal() + "'])\n"
         );
         folder_.write("ComfyUI/nodes.py", "");
@@ -97,6 +103,10 @@ protected:
         return names;
     }
     std::string journal() const { return folder_ / "journal"; }
+    // Of the ComfyUI that was started last.
+    pid_t pid() const { return std::stoi(read_file(folder_ / "pid")); }
+    // While there is such a file, ComfyUI does not start.
+    std::string broken() const { return folder_ / "broken"; }
     std::size_t starts() const {
         const std::string text = read_file(journal());
         std::size_t count = 0;

@@ -2,6 +2,7 @@
 // main.py is the double.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <set>
@@ -37,6 +38,21 @@ TEST_F(LocalComfyUi, GoesOnWithItsPromptWhileComfydIsKilled) {
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
     EXPECT_EQ(starts(), 1U) << "it was run once";
     EXPECT_EQ(machines(), before) << "by the process that was there";
+}
+
+// Five crashes are enough for its agent, which says so: nobody waits for its silence to be long.
+TEST_F(LocalComfyUi, OneThatCrashesAgainAndAgainIsGivenUpAtOnce) {
+    start(1);
+    ASSERT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << comfyd_->log();
+    std::ofstream(broken()) << "yes";
+    ::kill(pid(), SIGKILL);
+    const auto why = [&] { return comfyd_->http().get("/admin/v1/fleet/events?limit=100").body; };
+    ASSERT_TRUE(
+        wait_until([&] { return why().find("its ComfyUI failed: ") != std::string::npos; }, kLong)
+    ) << comfyd_->log();
+    EXPECT_THAT(why(), HasSubstr("no kernel image; it ended 5 times"));
+    std::filesystem::remove(broken());
+    EXPECT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << "another";
 }
 
 TEST_F(LocalComfyUi, ModelsOfATemplateAreThereBeforeItsMachinesAreReady) {
@@ -75,6 +91,72 @@ TEST_F(LocalComfyUi, ModelsOfATemplateAreThereBeforeItsMachinesAreReady) {
         fetches += request.headers.contains("If-None-Match") ? 0 : 1;
     }
     EXPECT_EQ(fetches, 1U);
+}
+
+TEST_F(LocalComfyUi, AMachineThatStartsFetchesWhatJobsWaitFor) {
+    const std::string hold = folder_ / "hold";
+    const std::string models = folder_ / "ComfyUI/models";
+    folder_.write(
+        "ComfyUI/main.py",
+        "import os, sys, time\n"
+        "while os.path.exists('" +
+            hold +
+            "'): time.sleep(0.05)\n"
+            "words = sys.argv[1:]\n"
+            "port = words[words.index('--port') + 1]\n"
+            "os.execv('" COMFY_DOUBLE
+            "', ['comfy-double', '--listen', '127.0.0.1:' + port, "
+            "'--models', '" +
+            models + "'])\n"
+    );
+    ModelServer server;
+    const std::string file = safetensors_file(1'500'000);
+    server.serve("/late", {.bytes = file});
+    comfyd_ = std::make_unique<Comfyd>(ComfydOptions{
+        .arguments =
+            {"--no-engine",
+             "--config",
+             folder_.write(
+                 "comfyd.yaml",
+                 "providers:\n"
+                 "  local: {kind: process, dir: " +
+                     folder_ / "ComfyUI" + ", gpus: any, ports: " + ports() +
+                     "}\n"
+                     "pools:\n"
+                     "  - name: default\n"
+                     "    size: 1\n"
+                     "    offers: [{provider: local}]\n"
+                     "    template: {env: {COMFYD_MODELS_TRUSTED: '" +
+                     server.host() + "'}}\n"
+             )},
+        .environment = {{"PYTHONPATH", folder_ / "modules"}},
+    });
+    ASSERT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << comfyd_->log();
+    // What its machines can run is known from now on.
+    ASSERT_EQ(
+        Comfyd::status_of(comfyd_->wait_finished(comfyd_->submit(text_to_image("a fox")), kLong)),
+        "succeeded"
+    );
+    ASSERT_EQ(resize(0).status, 200);
+    ASSERT_TRUE(wait_until([&] { return ready() == 0; }, kLong));
+    net::ClientRequest request;
+    request.method = "PUT";
+    request.url = "/v2/models/checkpoints/late.safetensors";
+    request.body = json::serialize(json::object{{"source", server.url("/late")}});
+    request.headers.set("Content-Type", "application/json");
+    ASSERT_EQ(comfyd_->http().send(std::move(request)).status, 201);
+    json::object workflow = text_to_image("a fox that is late");
+    workflow["4"].as_object()["inputs"].as_object()["ckpt_name"] = "late.safetensors";
+    const std::string id = comfyd_->submit(workflow);
+    folder_.write("hold", "");
+    ASSERT_EQ(resize(1).status, 200);
+    EXPECT_TRUE(wait_until(
+        [&] { return read_file(models + "/checkpoints/late.safetensors") == file; }, kLong
+    )) << comfyd_->log();
+    EXPECT_EQ(ready(), 0U) << "its ComfyUI is not up yet";
+    std::filesystem::remove(hold);
+    const auto job = comfyd_->wait_finished(id, kLong);
+    EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
 }
 
 TEST_F(LocalComfyUi, AFolderThatIsNoneIsRefusedWithWhatToDo) {

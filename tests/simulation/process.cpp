@@ -54,6 +54,8 @@ Process::Process(World& world)
     };
     follow(events::FeedOptions().waiting_max, world_.rules.attentive);
     follow(1, world_.rules.hasty);
+    // Pinned, because hardly any schedule has so many jobs of a kind that it would pay.
+    service_.set_prewarming({.is_on = world_.chance.one_in(2), .pinned = {"0", "1"}});
     call(recover());
 }
 

@@ -168,6 +168,7 @@ jobs::Spec Schedule::make_spec() {
         profile->shape = "shape " + spec.requirement.encoded();
         profile->heuristic_seconds = 1;
         profile->can_be_merged = true;
+        profile->models = {{"checkpoint/" + std::to_string(chance.below(2)), 1'000'000'000}};
         spec.profile = std::move(profile);
     }
     return spec;

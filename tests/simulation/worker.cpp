@@ -152,6 +152,32 @@ Task<Result<>> Worker::fetch_models(
     co_return Result<>();
 }
 
+Task<Result<>> Worker::warm(std::string workflow, Millis patience) {
+    constexpr Code kFailures[] = {
+        Code::worker_unavailable,
+        Code::connection_failed,
+        Code::node_execution_error,
+        Code::worker_rejected,
+        Code::execution_timeout,
+        Code::not_found,
+    };
+    static_cast<void>(workflow), static_cast<void>(patience);
+    Chance& chance = machines_.chance;
+    machines_.journal.add([&] { return machine_.id + " loads models ahead of jobs"; });
+    is_called_back_ = false;
+    const int pieces = 1 + chance.below(3);
+    for (int piece = 0; piece < pieces; ++piece) {
+        const bool goes_on = co_await sleep_for(chance.millis(1, 2'000));
+        if (!goes_on || fleet_.is_cut() || is_called_back_) {
+            co_return fail(Code::cancelled, "the load is not wanted any more");
+        }
+    }
+    if (!machines_.is_healed() && chance.one_in(3)) {
+        co_return fail(kFailures[chance.below(std::size(kFailures))], "it did not load them");
+    }
+    co_return Result<>();
+}
+
 std::shared_ptr<jobs::Batch> Worker::make_group(PromptId prompt, std::size_t members) {
     const std::string prompt_id = prompt.to_string();
     if (!machine_.merges) {

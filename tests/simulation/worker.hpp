@@ -67,6 +67,11 @@ public:
     Task<Result<>> fetch_models(std::vector<json::object> wishes, std::function<void(Fetched)> told)
         override;
 
+    bool warms() const override { return true; }
+    // Likewise.
+    Task<Result<>> warm(std::string workflow, Millis patience) override;
+    void stop_warming() override { is_called_back_ = true; }
+
     Machine& machine() const { return machine_; }
     // Nothing is here, and the machine runs nothing that will be asked for again.
     bool is_done() const;
@@ -103,6 +108,7 @@ private:
     Executor core_;
     std::vector<Run*> runs_;
     bool is_retired_ = false;
+    bool is_called_back_ = false;
 };
 
 }  // namespace comfyd::simulation

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/json.hpp"
+
 namespace comfyd::support {
 namespace {
 
@@ -205,9 +207,25 @@ void ModelServer::answer(int socket) {
 }
 
 std::string safetensors_file(std::size_t data_bytes, const std::string& tensor) {
-    std::string head = "{\"" + tensor + "\":{\"dtype\":\"U8\",\"shape\":[" +
-                       std::to_string(data_bytes) + "],\"data_offsets\":[0," +
-                       std::to_string(data_bytes) + "]}}";
+    return safetensors_file(std::vector<Tensor>{{tensor, {data_bytes}}});
+}
+
+std::string safetensors_file(const std::vector<Tensor>& tensors) {
+    json::object members;
+    std::size_t data_bytes = 0;
+    for (const Tensor& tensor : tensors) {
+        std::size_t bytes = 1;
+        for (const std::size_t length : tensor.shape) {
+            bytes *= length;
+        }
+        members[tensor.name] = {
+            {"dtype", "U8"},
+            {"shape", json::array(tensor.shape.begin(), tensor.shape.end())},
+            {"data_offsets", json::array{data_bytes, data_bytes + bytes}},
+        };
+        data_bytes += bytes;
+    }
+    const std::string head = json::serialize(members);
     std::string file;
     for (std::size_t i = 0; i < 8; ++i) {
         file += static_cast<char>(head.size() >> (8 * i) & 0xff);
@@ -217,6 +235,23 @@ std::string safetensors_file(std::size_t data_bytes, const std::string& tensor) 
         file += static_cast<char>('a' + i * 7 % 23 + i / 4096 % 3);
     }
     return file;
+}
+
+std::string checkpoint_file(std::size_t text_width) {
+    return safetensors_file({
+        {"model.diffusion_model.input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight",
+         {1, text_width}},
+        {"first_stage_model.decoder.conv_in.weight", {1, 4, 3, 3}},
+    });
+}
+
+std::string lora_file(std::size_t text_width) {
+    constexpr const char* kKey =
+        "lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn2_to_k";
+    return safetensors_file({
+        {std::string(kKey) + ".lora_down.weight", {1, text_width}},
+        {std::string(kKey) + ".lora_up.weight", {8, 1}},
+    });
 }
 
 }  // namespace comfyd::support

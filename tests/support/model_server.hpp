@@ -72,4 +72,14 @@ private:
 // A safetensors file of one tensor with so many bytes of data.
 std::string safetensors_file(std::size_t data_bytes, const std::string& tensor = "weight");
 
+// One of small tensors with these names and shapes, by which its kind and family are known.
+struct Tensor {
+    std::string name;
+    std::vector<std::size_t> shape;
+};
+std::string safetensors_file(const std::vector<Tensor>& tensors);
+// A checkpoint, and a LoRA, of the family whose text has this width: 768 for sd15, 2048 for sdxl.
+std::string checkpoint_file(std::size_t text_width);
+std::string lora_file(std::size_t text_width);
+
 }  // namespace comfyd::support

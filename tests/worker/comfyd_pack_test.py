@@ -1,9 +1,11 @@
 """The ComfyUI node pack comfyd, as far as it can be tested without torch."""
 import asyncio
 import json
+import math
 import pathlib
 import re
 import sys
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -15,7 +17,7 @@ from stand_in import Tensor, latent, tokens  # noqa: E402
 
 stand_in.install()
 import comfyd  # noqa: E402
-from comfyd import batch as pack, fence  # noqa: E402
+from comfyd import batch as pack, fence, warm  # noqa: E402
 
 sample = sys.modules["comfy.sample"]
 sampling = sys.modules["comfy.k_diffusion.sampling"]
@@ -162,6 +164,27 @@ class Saving(unittest.TestCase):
             self.assertEqual(stand_in.SaveImage.saved.pop(),
                              (kind, ["picture"], "own", {"3": 1}, {"workflow": {"id": 7}}))
             self.assertEqual(result, {"ui": {"images": [{"filename": "own", "type": kind}]}, "result": (images,)})
+
+
+class Warming(unittest.TestCase):
+    def touch(self, **loaded):
+        stand_in.ModelPatcher.in_memory.clear()
+        self.assertEqual(warm.Warm().touch(**loaded), {})
+        return stand_in.ModelPatcher.in_memory
+
+    def test_brings_every_kind_of_model_into_memory_and_what_samples_last(self):
+        model = stand_in.ModelPatcher("model")
+        clip, vae = (types.SimpleNamespace(patcher=stand_in.ModelPatcher(name)) for name in ("clip", "vae"))
+        control = types.SimpleNamespace(control_model_wrapped=stand_in.ModelPatcher("control"))
+        self.assertEqual(self.touch(loaded0=model), ["model"])
+        self.assertEqual(self.touch(loaded0=model, loaded1=clip, loaded2=vae, loaded3=control),
+                         ["clip", "vae", "control", "model"])
+
+    def test_passes_over_what_memory_management_does_not_know(self):
+        self.assertEqual(self.touch(loaded0=object(), loaded1=types.SimpleNamespace(patcher=None), loaded2=None), [])
+
+    def test_is_never_answered_from_the_cache(self):
+        self.assertTrue(math.isnan(warm.Warm.IS_CHANGED(loaded0="a")))
 
 
 class ObjectInfo(unittest.TestCase):

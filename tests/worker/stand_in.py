@@ -55,6 +55,19 @@ class BrownianTreeNoiseSampler:
         return Tensor([f"tree {self.seed}/{i} {self.cpu}" for i in range(self.x.shape[0])], self.x.shape)
 
 
+class ModelPatcher:
+    """A model as ComfyUI's memory management knows it."""
+
+    in_memory = []  # as they were brought there
+
+    def __init__(self, name):
+        self.name = name
+
+
+def load_models_gpu(models, memory_required=0):
+    ModelPatcher.in_memory += [model.name for model in models]
+
+
 class SaveImage:
     saved = []
     kind = "output"
@@ -142,6 +155,8 @@ def install():
     comfy.k_diffusion = module("comfy.k_diffusion")
     comfy.k_diffusion.sampling = module("comfy.k_diffusion.sampling", default_noise_sampler=default_noise_sampler,
                                         BrownianTreeNoiseSampler=BrownianTreeNoiseSampler)
+    comfy.model_management = module("comfy.model_management", load_models_gpu=load_models_gpu)
+    comfy.model_patcher = module("comfy.model_patcher", ModelPatcher=ModelPatcher)
     module("nodes", SaveImage=SaveImage, PreviewImage=PreviewImage, NODE_CLASS_MAPPINGS={})
     module("aiohttp").web = module("aiohttp.web", json_response=json_response, middleware=lambda handler: handler)
     module("server", PromptServer=types.SimpleNamespace(instance=Server()))

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/sse.hpp"
+#include "api/submission.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -17,6 +18,22 @@ net::Response closed_stream(net::Headers headers) {
     response.headers.set("Cache-Control", "no-cache");
     response.body = close_frame();
     return response;
+}
+
+std::string encode_frames(
+    execution::EventEncoder& encoder,
+    const std::function<json::object(json::object)>& event_shape,
+    const jobs::Event& event
+) {
+    json::object message = encoder.encode(event);
+    if (event_shape) {
+        message = event_shape(std::move(message));
+    }
+    std::string frames = sse_frame("", json::serialize(message), event.sequence);
+    if (encoder.is_last(event)) {
+        frames += close_frame();
+    }
+    return frames;
 }
 
 EventStream make_stream(
@@ -37,20 +54,19 @@ EventStream make_stream(
         );
     }
     auto encoder = std::make_shared<execution::EventEncoder>(opening.shown.view, links);
-    stream.encode = [encoder, event_shape = shape.event](const jobs::Event& event
-                    ) -> std::optional<std::string> {
-        if (event.type == jobs::EventType::preview) {
-            return std::nullopt;
+    stream.encode = [encoder,
+                     event_shape = shape.event,
+                     frames = services.frames,
+                     form = std::string(shape.name) + '\n' +
+                            base_url(call.request, services.options) +
+                            '\n'](const events::EventPtr& event) -> FramePtr {
+        if (event->type == jobs::EventType::preview) {
+            return nullptr;
         }
-        json::object message = encoder->encode(event);
-        if (event_shape) {
-            message = event_shape(std::move(message));
-        }
-        std::string frames = sse_frame("", json::serialize(message), event.sequence);
-        if (encoder->is_last(event)) {
-            frames += close_frame();
-        }
-        return frames;
+        encoder->follow(*event);
+        return frames->get(event, form + encoder->variant_of(*event), [&] {
+            return std::optional(encode_frames(*encoder, event_shape, *event));
+        });
     };
     return stream;
 }

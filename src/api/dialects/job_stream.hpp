@@ -15,7 +15,8 @@ namespace comfyd::api {
 
 // How a dialect words its stream.
 struct StreamShape {
-    execution::Encoder state;
+    std::string_view name;  // of the dialect, and of its version where that makes a difference
+    execution::Encoder state{};
     // From the message of execution::EventEncoder to the dialect's own; empty: as it is.
     std::function<json::object(json::object)> event;
     ErrorEncoder refuse;

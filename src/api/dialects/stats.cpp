@@ -122,6 +122,12 @@ json::object encode_totals(const jobs::Totals& totals) {
         gpu_seconds > 0 ? json::value(static_cast<double>(totals.images) / gpu_seconds)
                         : json::value(nullptr);
     body["cost_usd"] = execution::rounded_usd(totals.cost_usd);
+    body["cost_per_image_usd"] =
+        totals.images > 0
+            ? json::value(
+                  execution::rounded_usd(totals.cost_usd / static_cast<double>(totals.images))
+              )
+            : json::value(nullptr);
     return body;
 }
 
@@ -203,7 +209,7 @@ json::object schemas() {
         },
         "StatsTotals": {
             "type": "object",
-            "required": ["jobs", "retries", "queue_time", "run_time", "gpu_seconds", "inference_seconds", "model_load_seconds", "model_loads", "images", "images_per_gpu_second", "cost_usd"],
+            "required": ["jobs", "retries", "queue_time", "run_time", "gpu_seconds", "inference_seconds", "model_load_seconds", "model_loads", "images", "images_per_gpu_second", "cost_usd", "cost_per_image_usd"],
             "properties": {
                 "jobs": {"type": "object", "description": "That ended, by how.", "properties": {
                     "total": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
@@ -217,7 +223,8 @@ json::object schemas() {
                 "model_loads": {"type": "integer", "description": "Nodes that had to load a model."},
                 "images": {"type": "integer"},
                 "images_per_gpu_second": {"type": "number", "nullable": true},
-                "cost_usd": {"type": "number"}}
+                "cost_usd": {"type": "number"},
+                "cost_per_image_usd": {"type": "number", "nullable": true, "description": "null where there are no pictures."}}
         },
         "Stats": {
             "type": "object",

@@ -113,7 +113,7 @@ TEST(Stats, TotalsAndGroups) {
         *json::parse(
             R"({"jobs":{"total":2,"completed":2,"failed":0,"cancelled":0,"expired":0},"retries":0,)"
             R"("gpu_seconds":20.0,"inference_seconds":15.0,"model_load_seconds":5.0,"model_loads":2,)"
-            R"("images":8,"images_per_gpu_second":0.4,"cost_usd":0.0125})"
+            R"("images":8,"images_per_gpu_second":0.4,"cost_usd":0.0125,"cost_per_image_usd":0.001563})"
         )
     );
     const auto& groups = stats.at("groups").as_array();

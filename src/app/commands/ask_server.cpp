@@ -42,8 +42,11 @@ Asked ask_server(Question question) {
     request.url = question.url + question.path;
     request.method = question.method;
     if (!question.body.empty()) {
-        request.headers.set("Content-Type", "application/json");
-        request.body = question.body;
+        request.headers.set("Content-Type", question.type);
+        request.body = std::move(question.body);
+    }
+    if (!question.range.empty()) {
+        request.headers.set("Content-Range", question.range);
     }
     if (!question.key.empty()) {
         request.headers.set("Authorization", "Bearer " + question.key);
@@ -59,6 +62,9 @@ Asked ask_server(Question question) {
     thread.stop();
     if (!response) {
         return complain(response.error().message, kExitUnavailable);
+    }
+    if (response->status == 404 && question.may_miss) {
+        return {std::nullopt, {}, kExitOk};
     }
     const bool is_empty = response->status == 204;
     auto answer = is_empty ? json::object() : json::parse_object(response->body);

@@ -13,7 +13,10 @@ struct Question {
     std::string key;  // empty: COMFYD_KEY
     std::string path;
     std::string method = "GET";
-    std::string body{};  // JSON
+    std::string body{};  // JSON, but for what the next two say
+    std::string type = "application/json";
+    std::string range{};    // Content-Range; empty: it is all
+    bool may_miss = false;  // that there is nothing is an answer, of which nothing is told
 };
 
 struct Asked {

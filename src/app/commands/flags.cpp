@@ -101,10 +101,13 @@ void add_models_flags(CLI::App& command, ModelsFlags& flags) {
         .add_option(
             "--source",
             flags.sources,
-            "add: where it is had from, https://…, hf:OWNER/REPO/PATH or civitai:VERSION "
+            "add: where it is had from, https://…, hf:OWNER/REPO/PATH, civitai:VERSION or "
+            "s3://BUCKET/KEY "
             "(repeatable: the first that has it)"
         )
         ->type_name("SOURCE");
+    command.add_option("--upload", flags.upload, "add: a file that is brought to the server first")
+        ->type_name("FILE");
     command.add_option("--sha256", flags.sha256, "add: that it must have")->type_name("HASH");
     command.add_option("--bytes", flags.bytes, "add: that it must have")
         ->check(CLI::PositiveNumber)
@@ -661,6 +664,9 @@ void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
         "--policy",
         flags.policies,
         "finish-time, score, fifo, pressure, no-results; several with commas"
+    );
+    command.add_flag(
+        "--prewarm", flags.prewarm, "Each policy once more: idle workers load models ahead of jobs"
     );
     command.add_option("--load-mbps", flags.load_mb_per_s, "MB/s at which every GPU loads models");
     command.add_option(

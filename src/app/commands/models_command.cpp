@@ -5,6 +5,7 @@
 
 #include "app/commands/ask_server.hpp"
 #include "app/commands/cli.hpp"
+#include "app/commands/upload_model.hpp"
 #include "comfy/members.hpp"
 #include "net/http.hpp"
 
@@ -113,8 +114,15 @@ int run_models(ModelsFlags flags) {
                      net::percent_encode(flags.path.substr(slash + 1));
     const bool is_gone = flags.action == "remove" && flags.version == 0;
     if (flags.action == "add") {
+        if (!flags.upload.empty()) {
+            const UploadedModel uploaded = upload_model(flags.url, flags.key, flags.upload);
+            if (uploaded.sha256.empty()) {
+                return uploaded.exit_code;
+            }
+            flags.sources.insert(flags.sources.begin(), "upload:" + uploaded.sha256);
+        }
         if (flags.sources.empty()) {
-            return complain("say where it is had from: --source https://…");
+            return complain("say where it is had from: --source https://…, or --upload FILE");
         }
         question.method = "PUT";
         question.body = version_body(flags);

@@ -17,6 +17,7 @@ struct ModelsFlags {
     std::string path{};           // FOLDER/NAME
     std::vector<std::string> sources{};
     std::string sha256{};
+    std::string upload{};  // add: a file that is brought to the server first
     long long bytes = 0;
     int version = 0;           // use, remove
     bool not_current = false;  // add

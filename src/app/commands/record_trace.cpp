@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ledger/history.hpp"
@@ -14,7 +15,10 @@ constexpr double kQuickPart = 0.2;
 
 class Recorder {
 public:
-    explicit Recorder(const simulate::GpuType& recorded_on) : recorded_on_(recorded_on) {}
+    explicit Recorder(
+        const simulate::GpuType& recorded_on, std::size_t jobs_max = simulate::kTraceJobsMax
+    )
+        : recorded_on_(recorded_on), jobs_max_(jobs_max) {}
 
     bool add(const jobs::Job& job, const jobs::Spec& spec) {
         if (job.reused_from) {
@@ -39,9 +43,23 @@ public:
             shape.images +=
                 static_cast<double>(std::ranges::count(job.outputs, "image", &jobs::Output::type));
             shape.completed += 1;
+            shape.sample = shape.sample.value_or(job.id);
         }
         entries_.push_back(std::move(entry));
-        return entries_.size() < simulate::kTraceJobsMax;
+        return entries_.size() < jobs_max_;
+    }
+
+    // REQUIRES: take() comes later.
+    jobs::PastKinds kinds() const {
+        jobs::PastKinds kinds;
+        for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+            const Shape& shape = shapes_[entry->shape];
+            if (entry->seconds > 0) {
+                kinds.rates.arrived(shape.profile, entry->at);
+                kinds.samples[scheduler::kind_of(*shape.profile)] = *shape.sample;
+            }
+        }
+        return kinds;
     }
 
     simulate::Trace take() {
@@ -83,6 +101,7 @@ private:
         std::vector<double> seconds;
         double images = 0;
         double completed = 0;
+        std::optional<JobId> sample{};  // the latest that ran to its end
     };
 
     // Without loads where that was measured; 0: it did not run to its end.
@@ -123,6 +142,7 @@ private:
     }
 
     const simulate::GpuType& recorded_on_;
+    const std::size_t jobs_max_;
     std::vector<Entry> entries_;
     std::vector<Shape> shapes_;
     std::map<std::string, std::uint32_t> shape_numbers_;  // by the profile's
@@ -144,6 +164,30 @@ Result<simulate::Trace> record_trace(
         return fail(std::move(read.error()));
     }
     return recorder.take();
+}
+
+Result<Recorded> record_past(
+    const std::filesystem::path& data,
+    Time since,
+    Time until,
+    const simulate::GpuType& recorded_on,
+    std::size_t jobs_max,
+    const std::function<bool()>& goes_on
+) {
+    Recorder recorder(recorded_on, jobs_max);
+    auto read = ledger::read_history(
+        data / "comfyd.db",
+        since,
+        until,
+        [&](const jobs::Job& job, const jobs::Spec& spec) {
+            return recorder.add(job, spec) && goes_on();
+        }
+    );
+    if (!read) {
+        return fail(std::move(read.error()));
+    }
+    jobs::PastKinds kinds = recorder.kinds();
+    return Recorded{recorder.take(), std::move(kinds)};
 }
 
 }  // namespace comfyd::app

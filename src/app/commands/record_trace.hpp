@@ -1,10 +1,13 @@
 // Makes a trace for the simulator of the jobs that a server has run.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "jobs/warming.hpp"
 #include "simulate/gpu_types.hpp"
 #include "simulate/trace.hpp"
 
@@ -16,6 +19,21 @@ namespace comfyd::app {
 // more than twice as long is taken to have loaded models.
 Result<simulate::Trace> record_trace(
     const std::filesystem::path& data, Time since, Time until, const simulate::GpuType& recorded_on
+);
+
+// The same, with what the kinds of jobs were that ran to their end; of the newest `jobs_max` jobs,
+// and as long as `goes_on`, which is asked after each.
+struct Recorded {
+    simulate::Trace trace;
+    jobs::PastKinds kinds;
+};
+Result<Recorded> record_past(
+    const std::filesystem::path& data,
+    Time since,
+    Time until,
+    const simulate::GpuType& recorded_on,
+    std::size_t jobs_max,
+    const std::function<bool()>& goes_on
 );
 
 }  // namespace comfyd::app

@@ -12,6 +12,7 @@
 #include "app/commands/cli.hpp"
 #include "app/commands/record_trace.hpp"
 #include "simulate/policy.hpp"
+#include "simulate/prewarm_gain.hpp"
 #include "simulate/report.hpp"
 
 namespace comfyd::app {
@@ -21,6 +22,8 @@ using simulate::Column;
 using simulate::Fleet;
 using simulate::Trace;
 using Ticks = std::chrono::steady_clock;
+
+constexpr const char* kPrewarmed = " +prewarm";
 
 Result<simulate::GpuTable> load_gpus(const std::string& file) {
     simulate::GpuTable table;
@@ -165,16 +168,24 @@ Result<std::vector<Column>> run_all(
     std::vector<Column> columns;
     for (const std::string& policy : policies) {
         for (const auto& [suffix, fleet] : fleets) {
-            Teller teller(quiet, policy + suffix, trace.jobs.size());
-            auto outcome = simulate::simulate(
-                trace, fleet, policy, flags.settings, [&](std::uint64_t n) { return teller(n); }
-            );
-            if (!outcome) {
-                return fail(std::move(outcome.error()));
+            simulate::Settings settings = flags.settings;
+            for (const bool prewarms : {false, true}) {
+                if (prewarms && (!flags.prewarm || !simulate::may_prewarm(policy))) {
+                    continue;
+                }
+                settings.prewarms = prewarms;
+                const std::string title = policy + suffix + (prewarms ? kPrewarmed : "");
+                Teller teller(quiet, title, trace.jobs.size());
+                auto outcome = simulate::simulate(
+                    trace, fleet, policy, settings, [&](std::uint64_t n) { return teller(n); }
+                );
+                if (!outcome) {
+                    return fail(std::move(outcome.error()));
+                }
+                columns.push_back(
+                    {title, std::move(*outcome), simulate::makespan_bound(trace, fleet)}
+                );
             }
-            columns.push_back(
-                {policy + suffix, std::move(*outcome), simulate::makespan_bound(trace, fleet)}
-            );
         }
     }
     return columns;
@@ -192,6 +203,21 @@ std::string describe(const Trace& trace, const Fleet& fleet) {
            std::to_string(trace.tenants.size()) + " tenants, on " +
            simulate::describe_fleet(fleet) +
            ". Speeds, loads and prices of GPU types are assumptions (--gpus changes them).";
+}
+
+// Of each pair of columns that differ in it alone.
+std::string describe_prewarming(const std::vector<Column>& columns) {
+    std::string text;
+    for (std::size_t at = 1; at < columns.size(); ++at) {
+        if (columns[at].title == columns[at - 1].title + kPrewarmed) {
+            const simulate::PrewarmGain gain{
+                simulate::PrewarmGain::side_of(columns[at - 1].outcome),
+                simulate::PrewarmGain::side_of(columns[at].outcome)
+            };
+            text += "\n" + columns[at - 1].title + ": " + gain.sentence() + "\n";
+        }
+    }
+    return text;
 }
 
 Result<> write_plots(
@@ -289,7 +315,8 @@ Result<std::string> simulate_text(SimulateFlags flags, bool quiet) {
     if (auto written = write_plots(flags, heading, *trace, *columns); !written) {
         return fail(std::move(written.error()));
     }
-    return heading + "\n\n" + simulate::to_text(simulate::make_table(*trace, *columns));
+    return heading + "\n\n" + simulate::to_text(simulate::make_table(*trace, *columns)) +
+           describe_prewarming(*columns);
 }
 
 int run_simulate(SimulateFlags flags) {

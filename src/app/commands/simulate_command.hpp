@@ -31,6 +31,7 @@ struct SimulateFlags {
     double load_mb_per_s = 0;     // of all types; 0: each its own
     double model_memory_gb = -1;  // likewise; below 0: each its own
     simulate::Settings settings{};
+    bool prewarm = false;    // each policy once more, with models that are loaded ahead of jobs
     ElasticFlags elastic{};  // machines that are started and stopped, instead of a fleet
 
     std::string recorded_gpu = "L40S";  // of the workers that ran what is recorded

@@ -54,6 +54,21 @@ TEST_F(SimulateCommand, ComparesPoliciesAndFleets) {
     EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
 }
 
+TEST_F(SimulateCommand, SaysWhetherLoadsAheadOfJobsPay) {
+    flags_.prewarm = true;
+    flags_.policies = "finish-time,pressure";
+    flags_.made.rate = 0.05;
+    flags_.made.models = 8;
+    const auto text = simulate_text(flags_, true);
+    ASSERT_TRUE(text) << text.error().message;
+    for (const char* part :
+         {"finish-time +prewarm", "loads ahead of jobs", "finish-time: Loading models ahead of"}) {
+        EXPECT_THAT(*text, HasSubstr(part));
+    }
+    EXPECT_THAT(*text, testing::Not(HasSubstr("pressure +prewarm"))) << "it is no policy of ours";
+    EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
+}
+
 TEST_F(SimulateCommand, ScalingIsComparedWithFixedFleetsAndTheRulesOfOthers) {
     flags_.elastic.is_wanted = true;
     flags_.made.rate = 0.5;
@@ -63,6 +78,14 @@ TEST_F(SimulateCommand, ScalingIsComparedWithFixedFleetsAndTheRulesOfOthers) {
         EXPECT_THAT(*text, HasSubstr(part));
     }
     EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
+    flags_.elastic.usd_per_hour = 0.4;
+    flags_.elastic.spot_hours = 4;
+    flags_.settings.merge_max = 8;
+    EXPECT_THAT(
+        *simulate_text(flags_, true),
+        HasSubstr("With 0 to 60 machines at 0.40 USD an hour, taken back after 4 h on average, and "
+                  "up to 8 jobs in a run, this would have cost ")
+    );
     flags_.elastic.min = 100;
     EXPECT_THAT(refusal(), HasSubstr("--min"));
 }

@@ -23,6 +23,42 @@ std::vector<simulate::ElasticJob> elastic_jobs(
     return jobs;
 }
 
+namespace {
+
+// To the question that was asked.
+std::string answer(
+    const simulate::ElasticComparison& all,
+    const autoscale::Settings& scaling,
+    const simulate::ElasticSettings& settings
+) {
+    std::array<char, 96> spot{};
+    if (settings.spot_hours > 0) {
+        std::snprintf(
+            spot.data(), spot.size(), ", taken back after %.3g h on average", settings.spot_hours
+        );
+    }
+    const simulate::ElasticOutcome& own = all.own.front();
+    std::array<char, 512> text{};
+    std::snprintf(
+        text.data(),
+        text.size(),
+        "With %d to %d machines at %.2f USD an hour%s, and up to %d jobs in a run, this would have "
+        "cost %.2f USD, and 95 %% of the jobs would have waited for at most %.1f s. The cheapest "
+        "fixed fleet that is as quick: %.2f USD.\n",
+        scaling.min,
+        scaling.max,
+        settings.usd_per_hour,
+        spot.data(),
+        settings.merge_max,
+        own.usd,
+        own.wait(0.95),
+        all.fixed.usd
+    );
+    return text.data();
+}
+
+}  // namespace
+
 Result<std::string> elastic_text(
     const ElasticFlags& flags,
     const std::vector<simulate::ElasticJob>& jobs,
@@ -60,7 +96,8 @@ Result<std::string> elastic_text(
         settings.usd_per_hour,
         settings.start_s
     );
-    return heading.data() + to_text(simulate::compare_elastic(jobs, scaling, settings));
+    const simulate::ElasticComparison all = simulate::compare_elastic(jobs, scaling, settings);
+    return heading.data() + to_text(all) + "\n" + answer(all, scaling, settings);
 }
 
 }  // namespace comfyd::app

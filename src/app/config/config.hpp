@@ -159,6 +159,12 @@ struct Config {
     bool scheduler_classify = true;
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
+    // Whether idle workers load models ahead of jobs; `automatic`: where past jobs, replayed, would
+    // have gained by it.
+    enum class Prewarm { automatic, on, off };
+    Prewarm scheduler_prewarm = Prewarm::automatic;
+    std::vector<std::string> scheduler_prewarm_models;  // that are loaded wherever a worker idles
+    int scheduler_prewarm_replay_s = 3600;              // between two replays
 
     std::vector<std::string> packs_allowed;  // custom nodes that templates of pools may name
     std::string fleet_name = "main";         // stands in the names of machines that it starts
@@ -205,7 +211,8 @@ struct Config {
     bool fetching_addresses = false;
     bool fetching_properties = false;
     std::vector<std::string> fetching_hosts;
-    std::string fetching_list;  // a file; empty: none
+    std::string fetching_list;         // a file; empty: none
+    bool fetching_only_warns = false;  // of models that do not go together
     double gpu_second_usd = 0.0005;
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;

@@ -25,6 +25,13 @@ std::vector<Setting> model_settings() {
             "fetch.",
             &Config::fetching_list
         ),
+        choice<bool>(
+            "fetching.unfit",
+            "What becomes of a workflow with a LoRA for another family than its model's, or a file "
+            "in the place of another kind: refuse, or warn.",
+            &Config::fetching_only_warns,
+            {{"refuse", false}, {"warn", true}}
+        ),
     };
 }
 

@@ -322,6 +322,27 @@ std::vector<Setting> running_settings() {
              {"score", scheduler::PolicyName::score},
              {"fifo", scheduler::PolicyName::fifo}}
         ),
+        choice<Config::Prewarm>(
+            "scheduler.prewarm",
+            "Idle workers load models ahead of jobs: on, off, or auto, where past jobs would have "
+            "gained by it.",
+            &Config::scheduler_prewarm,
+            {{"auto", Config::Prewarm::automatic},
+             {"on", Config::Prewarm::on},
+             {"off", Config::Prewarm::off}}
+        ),
+        words(
+            "scheduler.prewarm_models",
+            "Files of models that some idle worker shall have loaded, once a job has used them.",
+            &Config::scheduler_prewarm_models
+        ),
+        number(
+            "scheduler.prewarm_replay_s",
+            "Seconds between two replays of past jobs, with and without loads ahead of jobs.",
+            &Config::scheduler_prewarm_replay_s,
+            1,
+            7 * 86'400
+        ),
         decimal(
             "plan.gpu_second_usd",
             "Price of one GPU-second, for cost estimates; workers may have their own.",

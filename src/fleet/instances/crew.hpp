@@ -31,6 +31,9 @@ struct Examination {
     Verdict verdict = Verdict::not_yet;
     std::string why{};
     std::string gpu{};  // its own name for the GPU; empty: it told none
+    // An agent answers there that fetches models, whether its ComfyUI is there or not.
+    bool fetches_models = false;
+    std::uint64_t disk_free_bytes = 0;  // as that agent tells; 0: it does not
 };
 
 // Core executor only.

@@ -78,6 +78,7 @@ std::optional<AgentStatus> AgentStatus::read(std::string_view text) {
     status.state = text_of(*document, "state");
     status.reason = text_of(*document, "reason");
     status.disk_free_bytes = bytes_of(*document, "disk_free_bytes");
+    status.fetches_models = json::find(*document, "models") != nullptr;
     if (const auto gpus = json::find_array(*document, "gpus"); gpus && *gpus != nullptr) {
         for (const json::value& gpu : **gpus) {
             if (!gpu.is_object()) {
@@ -117,7 +118,10 @@ Examination judge(const AgentStatus& status, std::uint64_t vram_total, const Pro
 }
 
 Task<Examination> FleetCrew::examine(WorkerConfig worker, Promise promise) {
-    auto found = co_await await_on(lane_.executor, examine_there(std::move(worker), promise));
+    auto found = co_await await_on(lane_.executor, examine_there(worker, promise));
+    if (found.fetches_models) {
+        fleet_.meet_agent(worker, found.disk_free_bytes);
+    }
     co_return found;
 }
 
@@ -140,9 +144,12 @@ Task<Examination> FleetCrew::examine_there(WorkerConfig worker, Promise promise)
             co_return Examination{Verdict::wrong, "its ComfyUI failed: " + read->reason, {}};
         }
         if (read->state != "ready") {
-            co_return not_yet(
+            Examination found = not_yet(
                 "its ComfyUI is " + read->state + (read->reason.empty() ? "" : ": " + read->reason)
             );
+            found.fetches_models = read->fetches_models;
+            found.disk_free_bytes = read->disk_free_bytes;
+            co_return found;
         }
         status = *read;
     } else if (answer->status != 404) {

@@ -43,6 +43,7 @@ struct AgentStatus {
     std::uint64_t gpu_memory_bytes = 0;  // of the smallest; 0: it told none
     std::uint64_t disk_free_bytes = 0;   // likewise
     std::string gpu;                     // of the first
+    bool fetches_models = false;
 
     static std::optional<AgentStatus> read(std::string_view text);
 };

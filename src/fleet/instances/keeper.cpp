@@ -251,6 +251,10 @@ bool Keeper::is_settled() const {
 }
 
 bool Keeper::is_at_rest(const Instance& row) const {
+    const auto aside = aside_.find(row.id);
+    if (aside != aside_.end() && aside->second.silent_since) {
+        return false;
+    }
     const auto listing = listings_.find(row.provider);
     if (row.state != parked || listing == listings_.end()) {
         return row.state == ready;
@@ -355,10 +359,12 @@ View Keeper::view() const {
 }
 
 void Keeper::look_at_workers() {
-    for (const auto& [id, row] : rows_) {
+    for (auto& [id, row] : rows_) {
         Aside& aside = aside_[id];
         if (!aside.is_employed || p_.crew.answers(row.worker())) {
-            aside.silent_since.reset();
+            if (std::exchange(aside.silent_since, std::nullopt) && row.state == ready) {
+                row.reason.clear();  // why it was silent
+            }
         } else if (!aside.silent_since) {
             aside.silent_since = p_.clock.now();
         }

@@ -126,6 +126,7 @@ private:
     Task<> follow(Step step);
     Task<> examine(Step step);
     Task<> warm_up(Step step);
+    Task<> inquire(Step step);
     void employ(const Step& step);
     Task<> drain(Step step);
     Task<> leave(Step step);

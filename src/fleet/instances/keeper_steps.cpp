@@ -100,6 +100,9 @@ Task<> Keeper::take(Step step) {
         case Step::Kind::warm_up:
             co_await warm_up(std::move(step));
             break;
+        case Step::Kind::inquire:
+            co_await inquire(std::move(step));
+            break;
         case Step::Kind::employ:
             employ(step);
             break;
@@ -376,6 +379,20 @@ Task<> Keeper::warm_up(Step step) {
     } else if (code != Code::cancelled) {
         aside_[step.instance].rests_until = p_.clock.now() + p_.times.examine_again;
         find(step.instance)->reason = "the warm-up did not end: " + done.error().message;
+    }
+}
+
+// Its agent may know that it never will again. What was promised was looked at before it served.
+Task<> Keeper::inquire(Step step) {
+    auto found = co_await p_.crew.examine(worker_of(*find(step.instance)), {});
+    Aside& aside = aside_[step.instance];
+    aside.rests_until = p_.clock.now() + p_.times.examine_again;
+    if (found.verdict == Examination::Verdict::wrong) {
+        step.has_failed = true;
+        step.why = std::move(found.why);
+        co_await leave(std::move(step));
+    } else if (aside.silent_since) {
+        find(step.instance)->reason = std::move(found.why);
     }
 }
 

@@ -402,6 +402,9 @@ private:
         }
         if (!aside.is_employed) {
             add(Kind::employ, instance);
+        } else if (aside.silent_since && view_.now - *aside.silent_since >= kInquireAfter &&
+                   is_reachable(instance)) {
+            add(Kind::inquire, instance);
         }
     }
 

@@ -31,6 +31,7 @@ inline constexpr Millis kUnderWayMax = std::chrono::seconds(20);
 inline constexpr Millis kStrayAge = std::chrono::minutes(5);
 inline constexpr Millis kTellAgain = std::chrono::minutes(1);  // what a provider agreed to
 inline constexpr Millis kSilentMax = std::chrono::minutes(5);  // of a worker on a machine that runs
+inline constexpr Millis kInquireAfter = std::chrono::seconds(5);  // of that
 inline constexpr int kMissedMax = 2;  // listings in a row without a machine that was there
 inline constexpr Millis kStopMax = std::chrono::minutes(10);  // for one that shall be stopped
 
@@ -111,6 +112,7 @@ struct Step {
         follow,        // writes down what `machine` tells, and comes into `to`
         examine,       // whether it can serve
         warm_up,       // and has it run a workflow
+        inquire,       // of one that serves: why it does not answer
         employ,        // makes it a worker of the fleet
         drain,         // lets it end its jobs
         leave,         // takes it out of the fleet at once

@@ -288,8 +288,12 @@ TEST_F(PlanTest, AWorkerThatIsSilentForLongIsReplacedThoughItsMachineRuns) {
     row.url = "http://there";
     show(row, Machine::State::running).url = row.url;
     view_.aside[row.id] = {.is_employed = true, .silent_since = view_.now};
-    view_.now += kSilentMax - Millis(1);
+    view_.now += kInquireAfter - Millis(1);
     EXPECT_FALSE(step());
+    view_.now += Millis(1);
+    EXPECT_EQ(kind(), Kind::inquire) << "its agent may know why";
+    view_.now += kSilentMax - kInquireAfter - Millis(1);
+    EXPECT_EQ(kind(), Kind::inquire);
     view_.now += Millis(1);
     ASSERT_EQ(kind(), Kind::leave);
     EXPECT_TRUE(step()->has_failed);

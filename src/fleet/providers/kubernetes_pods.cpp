@@ -262,8 +262,17 @@ std::optional<Machine> read_pod_object(const KubernetesOptions& options, const j
 }
 
 Code meaning_of_kubernetes(const CloudRefusal& refusal) {
-    const bool is_quota = refusal.status == 403 && refusal.words.find("quota") != std::string::npos;
-    return is_quota ? Code::out_of_stock : code_of_status(refusal.status);
+    const auto says = [&refusal](std::string_view words) {
+        return refusal.words.find(words) != std::string::npos;
+    };
+    if (refusal.status != 403) {
+        return code_of_status(refusal.status);
+    }
+    if (says("quota")) {
+        return Code::out_of_stock;
+    }
+    // `User "…" cannot create resource "pods"`, or what a rule of the cluster has against this Pod.
+    return says(": User \"") || !says(" is forbidden: ") ? Code::forbidden : Code::invalid_argument;
 }
 
 Result<PodWatch::Heard> PodWatch::take(std::string_view piece) {

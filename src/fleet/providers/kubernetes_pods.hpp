@@ -18,7 +18,8 @@ Result<json::object> make_pod_manifest(const KubernetesOptions& options, const M
 // Nullopt: it has no name.
 std::optional<Machine> read_pod_object(const KubernetesOptions& options, const json::value& pod);
 
-// A quota that is used up is no stock; other 403 are rights that are missing.
+// Of 403: a quota that is used up is no stock, what else the cluster has against a Pod (a limit, a
+// policy, an unknown runtime class) is a wrong order, and the rest are rights that are missing.
 Code meaning_of_kubernetes(const CloudRefusal& refusal);
 
 // What a watch has told so far. It goes on from `version`, unless that is too old.

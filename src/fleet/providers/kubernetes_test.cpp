@@ -1,4 +1,5 @@
-// Against a double that plays an API server's side of conversations: no real one has been seen.
+// Against a double that plays an API server's side of conversations; tests/kubernetes asks a real
+// one.
 #include "fleet/providers/kubernetes.hpp"
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 #include "fleet/providers/kubernetes_pods.hpp"
 #include "fleet/providers/kubernetes_test_support.hpp"
 #include "net/test_support.hpp"
+#include "support/kubernetes_conversation.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
@@ -32,7 +34,8 @@ protected:
             "config",
             "current-context: here\nclusters: [{name: c, cluster: {server: '" + server_.url() +
                 "'}}]\nusers: [{name: u, user: {tokenFile: " + (folder_ / "token") +
-                "}}]\ncontexts: [{name: here, context: {cluster: c, user: u, namespace: ns}}]\n"
+                "}}]\ncontexts: [{name: here, context: {cluster: c, user: u, namespace: " +
+                test::kNamespace + "}}]\n"
         );
         options_.kubeconfig = folder_ / "config";
         options_.grace = std::chrono::seconds(30);
@@ -132,9 +135,14 @@ TEST_F(KubernetesTest, RefusalsAreToldApart) {
     };
     EXPECT_EQ(refused(403, "pods is forbidden: User \"x\" cannot create"), Code::forbidden);
     EXPECT_EQ(refused(403, "pods \"a\" is forbidden: exceeded quota: gpus"), Code::out_of_stock);
+    EXPECT_EQ(
+        refused(403, "pods \"a\" is forbidden: maximum memory usage per Pod is 8Gi"),
+        Code::invalid_argument
+    );
+    EXPECT_EQ(refused(403, "no"), Code::forbidden);
     EXPECT_EQ(refused(422, "Pod \"a\" is invalid"), Code::invalid_argument);
     EXPECT_EQ(refused(500, "etcd is away"), Code::upstream_error);
-    EXPECT_EQ(server_.count("POST "), 4);
+    EXPECT_EQ(server_.count("POST "), 6);
     server_.refuse_creates(400, {{"message", "bad env worker-token-1 token-1"}});
     EXPECT_THAT(create(order("1")).error().message, Not(HasSubstr("worker-token-1")));
     auto wanted = order("1");
@@ -262,6 +270,38 @@ TEST(KubernetesPods, WhatTheirStatusMeans) {
         pod_with(R"({"phase":"Pending","conditions":[7],"containerStatuses":[7]})").state,
         State::creating
     );
+}
+
+// What a real API server (1.20) has said: scripts/kubernetes.sh asks it again.
+json::array recorded(const std::string& name) {
+    const std::string file = COMFYD_TEST_DATA "/providers/kubernetes/" + name + ".json";
+    return json::parse(support::read_file(file))->at("said").as_array();
+}
+
+TEST(KubernetesConversation, TheLifeOfPodsIsUnderstoodAsARealServerTellsIt) {
+    const support::Replay server(recorded("life"));
+    test::play_the_life_of_pods({.url = server.url()});
+    EXPECT_EQ(server.wrong(), "");
+}
+
+TEST(KubernetesConversation, ItsRefusalsAreUnderstood) {
+    const support::Replay server(recorded("refusals"));
+    test::play_the_refusals({.url = server.url()}, [](std::string_view) {});
+    EXPECT_EQ(server.wrong(), "");
+}
+
+TEST(KubernetesConversation, TheDoubleSaysWhatARealServerSays) {
+    const ApiServer server;
+    const support::Recorder recorder(server.url());
+    test::play_the_life_of_pods({.url = recorder.url()});
+    const json::array said = recorder.said();
+    const json::array real = recorded("life");
+    ASSERT_EQ(said.size(), real.size());
+    for (std::size_t i = 0; i < real.size(); ++i) {
+        EXPECT_EQ(said[i].at("status"), real[i].at("status")) << json::serialize(real[i]);
+        EXPECT_EQ(test::gist_of(said[i].at("answer")), test::gist_of(real[i].at("answer")))
+            << i << ": " << json::serialize(real[i].at("target"));
+    }
 }
 
 TEST(KubernetesRole, HasNoMoreThanIsUsed) {

@@ -1,4 +1,5 @@
-// A double that plays an API server's side of conversations about Pods. Test code only.
+// A double that plays an API server's side of conversations about Pods, as a real one was recorded
+// (support/kubernetes_conversation.hpp). Test code only.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@
 
 namespace comfyd::fleet::test {
 
-inline constexpr const char* kPods = "/api/v1/namespaces/ns/pods";
+inline constexpr const char* kNamespace = "comfyd-fleet";
+inline constexpr const char* kPods = "/api/v1/namespaces/comfyd-fleet/pods";
 
 // Pods by name, a version for each change, and watches that are told of them. Members from any
 // thread.
@@ -51,17 +53,30 @@ public:
         }
         return found;
     }
+    // Those that nobody has told to end.
     std::map<std::string, json::object> pods() const {
         const std::lock_guard lock(mutex_);
-        return pods_;
+        std::map<std::string, json::object> found = pods_;
+        std::erase_if(found, [](const auto& pod) {
+            return pod.second.at("metadata").as_object().contains("deletionTimestamp");
+        });
+        return found;
     }
-    // One that there is changes.
+    // One that there is runs on a node, and is so.
     void set_status(const std::string& name, const json::object& status) {
         const std::lock_guard lock(mutex_);
         if (const auto found = pods_.find(name); found != pods_.end()) {
             json::object pod = found->second;
             pod["status"] = status;
+            pod["spec"].as_object()["nodeName"] = "node-1";
             put_locked(name, std::move(pod));
+        }
+    }
+    // Its node has ended it.
+    void forget(const std::string& name) {
+        const std::lock_guard lock(mutex_);
+        if (pods_.contains(name)) {
+            erase_locked(name);
         }
     }
     // A Pod changes, or comes.
@@ -108,10 +123,26 @@ private:
     }
     void put_locked(const std::string& name, json::object pod) {
         pod["metadata"].as_object()["resourceVersion"] = std::to_string(++version_);
-        pods_[name] = pod;
-        events_.push_back(
-            {version_, json::serialize(json::object{{"type", "MODIFIED"}, {"object", pod}}) + "\n"}
-        );
+        const char* type = pods_.contains(name) ? "MODIFIED" : "ADDED";
+        pods_[name] = std::move(pod);
+        tell_locked(type, pods_[name]);
+    }
+    void erase_locked(const std::string& name) {
+        json::object pod = std::move(pods_.at(name));
+        pods_.erase(name);
+        pod["metadata"].as_object()["resourceVersion"] = std::to_string(++version_);
+        tell_locked("DELETED", pod);
+    }
+    void tell_locked(const char* type, const json::object& pod) {
+        events_.push_back({version_, pod, type});
+    }
+    // Watches and lists are of those that have a fleet, or of one.
+    static bool is_chosen(const json::object& pod, const std::string& selector) {
+        const json::value* labels = json::find(pod.at("metadata").as_object(), "labels");
+        const json::value* fleet =
+            labels != nullptr ? json::find(labels->as_object(), "comfyd.fleet") : nullptr;
+        return fleet != nullptr && (selector == "comfyd.fleet" ||
+                                    selector == "comfyd.fleet=" + std::string(fleet->as_string()));
     }
     static Task<> serve(ApiServer& self, net::Exchange& exchange) {
         auto body = co_await exchange.read_body(1024 * 1024);
@@ -168,11 +199,12 @@ private:
             std::string news;
             {
                 const std::lock_guard lock(self.mutex_);
-                for (const auto& [version, line] : self.events_) {
-                    if (version > from) {
-                        news += line;
-                        from = version;
+                for (const auto& [version, pod, type] : self.events_) {
+                    if (version > from && is_chosen(pod, "comfyd.fleet")) {
+                        news +=
+                            json::serialize(json::object{{"type", type}, {"object", pod}}) + "\n";
                     }
+                    from = std::max(from, version);
                 }
                 if (ended != self.ended_) {
                     break;
@@ -183,6 +215,9 @@ private:
                 if (!told) {
                     co_return;
                 }
+            }
+            if (query.find("timeoutSeconds=1&") != std::string::npos) {
+                break;  // it was to be brief: what there is has been told
             }
             const bool is_gone = co_await exchange.wait_closed(Millis(5));
             if (is_gone) {
@@ -217,28 +252,53 @@ private:
                 );
             }
             pod["status"] = {{"phase", "Pending"}};
+            pod["metadata"].as_object()["creationTimestamp"] = "2026-11-15T05:10:56Z";
             put_locked(name, pod);
             return reply(201, pods_[name]);
         }
         std::string name = request.path.substr(std::string(kPods).size() + 1);
-        const bool is_log = name.ends_with("/log");
+        const std::string part = name.substr(std::min(name.find('/'), name.size()));
         name = name.substr(0, name.find('/'));
         if (!pods_.contains(name)) {
             return reply(404, status(404, "NotFound", "pods \"" + name + "\" not found"));
         }
-        if (is_log) {
+        if (part == "/log") {
             return {200, {}, "one\ntwo\n"};
         }
-        if (request.method_name == "DELETE") {
-            const json::object pod = pods_[name];
-            pods_.erase(name);
-            events_.push_back(
-                {++version_,
-                 json::serialize(json::object{{"type", "DELETED"}, {"object", pod}}) + "\n"}
-            );
-            return reply(200, pod);
+        json::object pod = pods_[name];
+        if (part == "/binding") {
+            pod["spec"].as_object()["nodeName"] = json::parse_object(body)->at("target").at("name");
+            put_locked(name, std::move(pod));
+            return reply(201, {{"kind", "Status"}, {"status", "Success"}, {"code", 201}});
+        }
+        if (part == "/status") {
+            const json::object changes = *json::parse_object(body);
+            for (const auto& [member, value] : changes.at("status").as_object()) {
+                pod["status"].as_object()[member] = value;
+            }
+            put_locked(name, std::move(pod));
+        } else if (request.method_name == "DELETE") {
+            return reply(200, end_locked(name, request.query));
         }
         return reply(200, pods_[name]);
+    }
+    // One that runs on a node has its grace, and is there until its node says that it has ended.
+    json::object end_locked(const std::string& name, const std::string& query) {
+        json::object pod = pods_[name];
+        const json::value* spec = json::find(pod, "spec");
+        const json::value* phase = json::find(pod.at("status").as_object(), "phase");
+        const bool runs = spec != nullptr && spec->as_object().contains("nodeName") &&
+                          phase != nullptr && *phase != "Succeeded" && *phase != "Failed";
+        const bool ends_now = !runs || query == "gracePeriodSeconds=0";
+        json::object& metadata = pod["metadata"].as_object();
+        if (ends_now || !metadata.contains("deletionTimestamp")) {
+            metadata["deletionTimestamp"] = "2026-11-15T05:11:26Z";
+            put_locked(name, pod);
+        }
+        if (ends_now) {
+            erase_locked(name);
+        }
+        return pod;
     }
     net::Response list(const std::string& query) {
         std::string selector;
@@ -255,9 +315,7 @@ private:
         json::array items;
         std::string next;
         for (const auto& [name, pod] : pods_) {
-            const std::string fleet(pod.at("metadata").at("labels").at("comfyd.fleet").as_string());
-            if (name <= from ||
-                (selector != "comfyd.fleet" && selector != "comfyd.fleet=" + fleet)) {
+            if (name <= from || (!selector.empty() && !is_chosen(pod, selector))) {
                 continue;
             }
             if (items.size() == 2) {  // so that lists have pages
@@ -283,7 +341,12 @@ private:
     net::IoThreads threads_{1};
     mutable std::mutex mutex_;
     std::map<std::string, json::object> pods_;
-    std::vector<std::pair<long, std::string>> events_;
+    struct Event {
+        long version;
+        json::object pod;
+        std::string type;
+    };
+    std::vector<Event> events_;
     std::vector<std::string> asked_;
     std::deque<std::string> ends_;
     std::optional<std::pair<int, json::object>> refused_;

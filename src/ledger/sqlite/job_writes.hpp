@@ -18,6 +18,7 @@ namespace comfyd::ledger::sqlite {
 class AcceptJob {
 public:
     using Value = jobs::Accepted;
+    using OnlyAdds = void;  // Operation::only_adds()
     // `routing` is asked at once; nullptr: nobody else is told.
     AcceptJob(jobs::NewJob job, const notify::Routing* routing);
     std::size_t bytes() const;

@@ -17,6 +17,8 @@ public:
     // A failure of storage, which fails the whole batch, is returned; any other outcome is kept for
     // complete().
     virtual Result<> execute(Session& session) = 0;
+    // All that was there before stays as it is.
+    virtual bool only_adds() const = 0;
 };
 
 inline bool is_storage_failure(Code code) {
@@ -39,6 +41,9 @@ public:
             return fail(outcome_->error());
         }
         return {};
+    }
+    bool only_adds() const override {
+        return requires { typename Work::OnlyAdds; };
     }
     void set_failed(const Error& error) override { outcome_.emplace(fail(error)); }
     void complete(std::unique_ptr<Awaited> self) override {

@@ -221,6 +221,9 @@ bool Writer::wait_for_work(Batch& batch) {
 }
 
 void Writer::commit(Batch& batch) {
+    const bool only_adds =
+        std::ranges::all_of(batch, [](const auto& operation) { return operation->only_adds(); });
+    changes_ += only_adds ? 0 : 1;
     Result<> outcome;
     try {
         outcome = try_commit(batch);
@@ -230,6 +233,7 @@ void Writer::commit(Batch& batch) {
             std::string("cannot write to the database: ") + exception.what()
         );
     }
+    changes_ += only_adds ? 0 : 1;
     if (!outcome) {
         for (const auto& operation : batch) {
             operation->set_failed(outcome.error());

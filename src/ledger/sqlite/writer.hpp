@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -54,6 +55,7 @@ public:
     template <class Work>
     Task<Result<typename Work::Value>> write_behind(Work work);
 
+    std::uint64_t changes() const { return changes_.load(); }  // Storage::changes()
     StorageStats stats() const;
     Result<> healthy() const;
 
@@ -89,6 +91,7 @@ private:
     int log_pages_ = 0;           // in the log after the latest commit
     int checkpointed_pages_ = 0;  // of them already in the database
 
+    std::atomic<std::uint64_t> changes_{1};
     mutable Mutex mutex_;
     Condition wake_;
     std::deque<std::unique_ptr<Operation>> queue_ COMFYD_GUARDED_BY(mutex_);

@@ -139,8 +139,8 @@ std::uint64_t usual_bytes(ModelKind kind, std::string_view model) {
 
 class Finder {
 public:
-    Finder(const PromptClasses& classes, const ModelSizes& sizes)
-        : classes_(classes), sizes_(sizes) {}
+    Finder(const PromptClasses& classes, const ModelSizes& sizes, const ModelFiles& files)
+        : classes_(classes), sizes_(sizes), files_(files) {}
 
     void look_at(const Graph::Node& node) {
         const NodeDefinition* definition = classes_.find(node.class_type);
@@ -208,12 +208,17 @@ private:
         need.node_id = node.id;
         need.input = input;
         need.size_bytes = sizes_ ? sizes_(kind, name) : std::nullopt;
+        const ModelFacts facts = files_.find ? files_.find(kind, name) : ModelFacts();
+        need.family = facts.family;
+        need.is_read = !need.size_bytes && facts.bytes;
+        need.size_bytes = need.is_read ? facts.bytes : need.size_bytes;
         need.estimated_bytes = need.size_bytes ? *need.size_bytes : usual_bytes(kind, name);
         found_.push_back(std::move(need));
     }
 
     const PromptClasses& classes_;
     const ModelSizes& sizes_;
+    const ModelFiles& files_;
     std::set<std::pair<ModelKind, std::string_view>> seen_;
     std::vector<ModelNeed> found_;
 };
@@ -297,9 +302,10 @@ std::vector<ModelNeed> find_models(
     const Graph& graph,
     const std::vector<bool>& needed,
     const PromptClasses& classes,
-    const ModelSizes& sizes
+    const ModelSizes& sizes,
+    const ModelFiles& files
 ) {
-    Finder finder(classes, sizes);
+    Finder finder(classes, sizes, files);
     for (Graph::Position at = 0; at < graph.size(); ++at) {
         if (needed.empty() || needed[at]) {
             finder.look_at(graph[at]);
@@ -314,7 +320,8 @@ ModelFamily find_family(const Graph& graph, const std::vector<ModelNeed>& models
     for (const ModelNeed& model : models) {
         if (model.kind == ModelKind::checkpoint || model.kind == ModelKind::unet) {
             has_model = true;
-            family = std::max(family, family_of_name(model.name));
+            const bool is_known = model.family != ModelFamily::none;
+            family = std::max(family, is_known ? model.family : family_of_name(model.name));
         }
     }
     if (!has_model || family != ModelFamily::none) {

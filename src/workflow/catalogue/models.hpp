@@ -44,11 +44,25 @@ struct ModelNeed {
     std::string input;
     std::optional<std::uint64_t> size_bytes;  // where it is known
     std::uint64_t estimated_bytes = 0;        // that, or what files of its kind usually have
+    bool is_read = false;                     // the size is that of a file that somebody has read
+    ModelFamily family = ModelFamily::none;   // by what is in it; none: nobody has looked
 };
 
 // nullopt: not known. `name` as in the workflow.
 using ModelSizes =
     std::function<std::optional<std::uint64_t>(ModelKind kind, std::string_view name)>;
+
+// What is known of a file by what is in it.
+struct ModelFacts {
+    std::optional<std::uint64_t> bytes{};
+    ModelFamily family = ModelFamily::none;  // none: not known
+};
+struct ModelFiles {
+    // `name` as in the workflow; empty: nobody has read any.
+    std::function<ModelFacts(ModelKind kind, std::string_view name)> find{};
+    // Rises whenever more is known; empty: it never is.
+    std::function<std::uint64_t()> changes{};
+};
 
 // True for inputs in which loaders name a model file.
 bool is_model_input(std::string_view input);
@@ -58,14 +72,16 @@ std::optional<ModelKind> model_kind(std::string_view class_type, std::string_vie
 bool is_model_file(std::string_view name);
 
 // Each model once, of the nodes that are `needed` (empty: of all), in the order of the workflow.
+// `sizes` count before those of `files`.
 std::vector<ModelNeed> find_models(
     const Graph& graph,
     const std::vector<bool>& needed,
     const PromptClasses& classes,
-    const ModelSizes& sizes
+    const ModelSizes& sizes,
+    const ModelFiles& files = {}
 );
-// By the names of the checkpoint and unet files, and by the class of latents where they do not
-// tell.
+// By what is in the checkpoint and unet files, else by their names, and by the class of latents
+// where they do not tell.
 ModelFamily find_family(const Graph& graph, const std::vector<ModelNeed>& models);
 
 }  // namespace comfyd::workflow

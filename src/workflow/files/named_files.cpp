@@ -122,6 +122,17 @@ void split_annotation(std::string& name, std::string& folder) {
     }
 }
 
+bool may_name_file(
+    std::string_view class_type,
+    std::string_view input,
+    std::string_view text,
+    const json::object& inputs,
+    const PromptClasses& classes
+) {
+    return is_loader(class_type) || text.ends_with(']') || holds_private_name(text) ||
+           chooses_file(class_type, input, inputs, classes);
+}
+
 std::vector<FileUse> find_file_uses(const json::object& workflow, const PromptClasses& classes) {
     std::vector<FileUse> uses;
     each_node(
@@ -134,6 +145,9 @@ std::vector<FileUse> find_file_uses(const json::object& workflow, const PromptCl
                 const std::string_view name = view(input.key());
                 const bool is_choice = chooses_file(type, name, inputs, classes);
                 each_text(input.value(), [&](const json::value& text) {
+                    if (!may_name_file(type, name, view(text.get_string()), inputs, classes)) {
+                        return;
+                    }
                     FileUse use;
                     use.node_id = id;
                     use.class_type = type;
@@ -205,6 +219,9 @@ std::vector<MissingFile> find_nameless(
 }
 
 OwnRefusal MissingFile::refusal() const {
+    if (!unfit.empty()) {
+        return {unfit};
+    }
     if (is_linked) {
         return {"The file must be named in the prompt itself, not by another node"};
     }

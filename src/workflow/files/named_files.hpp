@@ -27,6 +27,16 @@ struct FileUse {
     bool is_certain = false;  // its form says that it names a file of the folder
 };
 
+// Whether such a text can be one of find_file_uses(): false for most, for which nothing else needs
+// to be known.
+bool may_name_file(
+    std::string_view class_type,
+    std::string_view input,
+    std::string_view text,
+    const json::object& inputs,
+    const PromptClasses& classes
+);
+
 // In the order of the workflow; texts at any depth of an input.
 std::vector<FileUse> find_file_uses(const json::object& workflow, const PromptClasses& classes);
 
@@ -38,8 +48,8 @@ void split_annotation(std::string& name, std::string& folder);
 // {"__value__": [...]}.
 void replace_file(json::object& workflow, const FileUse& use, const json::object& with);
 
-// What stands in an input that chooses a file, and leads to none; or to one that will be brought to
-// a worker, against which nothing is said.
+// What stands in an input that chooses a file, and leads to none, or to one that is of no use
+// there; or to one that will be brought to a worker, against which nothing is said.
 struct MissingFile {
     std::string node_id;
     std::string class_type;
@@ -47,6 +57,7 @@ struct MissingFile {
     json::value value;
     bool is_linked = false;  // the name would only be known when it runs
     bool is_coming = false;
+    std::string unfit{};  // why it is of no use there
 
     // As the class's own check says it.
     OwnRefusal refusal() const;

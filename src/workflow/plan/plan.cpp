@@ -132,7 +132,8 @@ public:
 private:
     void plan_work(const std::vector<Position>& outputs) {
         needed_ = graph_.needed_by(outputs);
-        plan_.models = find_models(graph_, needed_, classes_, options_.model_sizes);
+        plan_.models =
+            find_models(graph_, needed_, classes_, options_.model_sizes, options_.model_files);
         plan_.family = find_family(graph_, plan_.models);
         plan_samplers();
         weigh_nodes();
@@ -275,7 +276,7 @@ json::object model_json(const ModelNeed& model) {
         {"estimated_bytes", model.estimated_bytes},
     };
     made["size_bytes"] = model.size_bytes ? json::value(*model.size_bytes) : json::value(nullptr);
-    made["size_source"] = model.size_bytes ? "configured" : "estimated";
+    made["size_source"] = model.is_read ? "file" : model.size_bytes ? "configured" : "estimated";
     return made;
 }
 

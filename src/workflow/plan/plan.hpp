@@ -35,6 +35,7 @@ struct PlanOptions {
     double gpu_second_usd = 0.0005;     // price of one GPU-second
     double load_mb_per_second = 1'500;  // how fast a model that is not loaded comes into memory
     ModelSizes model_sizes{};
+    ModelFiles model_files{};
     InputHashes input_hashes{};
     // What runs of such workflows took, asked when all else of the plan is known; nullopt: not
     // known, then the heuristic counts.

@@ -124,11 +124,6 @@ bool is_multiline(const InputDefinition* input) {
     return multiline != nullptr && multiline->is_bool() && multiline->get_bool();
 }
 
-// A text that people write, not an address or a file.
-bool is_prose(const InputDefinition* input, std::string_view name) {
-    return is_multiline(input) || (input == nullptr && (name == "text" || name == "prompt"));
-}
-
 // Collects the findings about one workflow.
 class Scanner {
 public:
@@ -336,6 +331,10 @@ bool matches_pattern(std::string_view pattern, std::string_view name) {
         ++p;
     }
     return p == pattern.size();
+}
+
+bool is_prose(const InputDefinition* input, std::string_view name) {
+    return is_multiline(input) || (input == nullptr && (name == "text" || name == "prompt"));
 }
 
 bool is_allowed_host(const SecurityPolicy& policy, const std::string& host) {

@@ -39,6 +39,10 @@ Result<> check_security(
     const json::object& workflow, const SecurityPolicy& policy, const PromptClasses& classes
 );
 
+// A text that people write, not an address or a file: nothing is looked for in it. nullptr: nothing
+// is known of the input.
+bool is_prose(const InputDefinition* input, std::string_view name);
+
 bool matches_pattern(std::string_view pattern, std::string_view name);
 // For files that are fetched here. `host` as of InputUrl; what it resolves to is for the client.
 bool is_allowed_host(const SecurityPolicy& policy, const std::string& host);

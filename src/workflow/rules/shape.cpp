@@ -1,7 +1,13 @@
 #include "workflow/rules/shape.hpp"
 
+#include <algorithm>
+
+#include "base/find_mark.hpp"
 #include "base/text.hpp"
+#include "workflow/files/named_files.hpp"
 #include "workflow/graph/content_key.hpp"
+#include "workflow/plan/fingerprint.hpp"
+#include "workflow/rules/security.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -11,6 +17,15 @@ constexpr char kNode = 'n';
 constexpr char kInputs = 'i';
 constexpr char kAnyText = 't';
 constexpr char kAnySeed = 's';
+
+// Neither an address nor a path.
+bool is_plain_name(std::string_view text) {
+    const auto is_plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-' || c == '%' || c == ' ';
+    };
+    return std::ranges::all_of(text, is_plain);
+}
 
 class Shape {
 public:
@@ -48,32 +63,53 @@ private:
             key_.add_size(inputs->size());
             for (const auto& input : *inputs) {
                 key_.add_text(input.key());
-                add_input(definition, *inputs, view(input.key()), input.value());
+                const std::string_view class_type =
+                    has_class ? view(type->get_string()) : std::string_view();
+                add_input({class_type, definition, *inputs}, view(input.key()), input.value());
             }
         }
     }
 
-    void add_input(
-        const NodeDefinition* definition,
-        const json::object& inputs,
-        std::string_view name,
-        const json::value& value
-    ) {
+    struct Node {
+        std::string_view class_type;
+        const NodeDefinition* definition;
+        const json::object& inputs;
+    };
+
+    void add_input(const Node& node, std::string_view name, const json::value& value) {
         const bool is_seed = name == "seed" || name == "noise_seed";
         if (!value.is_string() && !(is_seed && (value.is_int64() || value.is_uint64()))) {
             key_.add_value(value);
-            return;
-        }
-        // As long as nobody knows the classes, nothing but links is looked at.
-        const bool is_free = !catalogue_.knows_workers() ||
-                             (definition != nullptr && !definition->has_dynamic_inputs() &&
-                              catalogue_.own_check(*definition) == nullptr &&
-                              is_good_whatever_it_is(definition->find_input(name, inputs), value));
-        if (is_free) {
+        } else if (is_free(node, name, value)) {
             key_.add_mark(value.is_string() ? kAnyText : kAnySeed);
         } else {
             key_.add_value(value);
         }
+    }
+
+    bool is_free(const Node& node, std::string_view name, const json::value& value) const {
+        const InputDefinition* known =
+            node.definition != nullptr ? node.definition->find_input(name, node.inputs) : nullptr;
+        // As long as nobody knows the classes, nothing but links is looked at.
+        const bool is_good =
+            !catalogue_.knows_workers() ||
+            (node.definition != nullptr && !node.definition->has_dynamic_inputs() &&
+             catalogue_.own_check(*node.definition) == nullptr &&
+             is_good_whatever_it_is(known, value));
+        return is_good && (!value.is_string() || says_nothing(node, name, known, value));
+    }
+
+    // To whoever looks for addresses, paths and files, and for what a job needs.
+    bool says_nothing(
+        const Node& node,
+        std::string_view name,
+        const InputDefinition* known,
+        const json::value& value
+    ) const {
+        const std::string_view text = view(value.get_string());
+        return is_batchable(name, value, nullptr) && !holds_mark(text, "embedding:") &&
+               (is_prose(known, name) || is_plain_name(text)) &&
+               !may_name_file(node.class_type, name, text, node.inputs, catalogue_);
     }
 
     // As good as any other value for which this is true.

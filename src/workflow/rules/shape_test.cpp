@@ -9,8 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "workflow/files/file_inputs.hpp"
+#include "workflow/files/named_files.hpp"
+#include "workflow/graph/graph.hpp"
+#include "workflow/plan/plan.hpp"
 #include "workflow/rules/check.hpp"
 #include "workflow/rules/prompt_request.hpp"
+#include "workflow/rules/security.hpp"
 #include "workflow/rules/stages_test_support.hpp"
 
 namespace comfyd::workflow {
@@ -100,9 +105,18 @@ private:
             "[\"4\", 0]",
             "sd_xl_base_1.0.safetensors",
             "line\nbreak",
-            "embedding:x"
+            "embedding:x",
+            "an embedding:soft in it",
+            "http://10.0.0.1/a",
+            "../up",
+            "/etc/passwd",
+            "cat.png",
+            "cat.png [output]",
+            "comfyd_0123456789abcdef0123456789abcdef/a.png",
+            "data:image/png;base64,AAAA",
+            "a (very) good: text, with [brackets]"
         };
-        return kTexts[pick(10)];
+        return kTexts[pick(static_cast<int>(std::size(kTexts)))];
     }
     json::value number() {
         switch (pick(8)) {
@@ -146,6 +160,39 @@ private:
     std::mt19937 random_;
 };
 
+// All that is found of a workflow, and what it needs.
+struct Found {
+    bool is_good = false;
+    bool is_allowed = false;
+    std::size_t files = 0;
+    std::size_t nameless = 0;
+    std::size_t sources = 0;
+    std::string requirement{};
+    std::string plan{};
+
+    bool operator==(const Found&) const = default;
+};
+
+Found find_all(const json::object& workflow, const Catalogue& catalogue) {
+    Found found;
+    if (is_ui_format(workflow)) {
+        return found;
+    }
+    const Graph graph(workflow);
+    found.is_good = find_faults(workflow, catalogue, {}).empty();
+    found.is_allowed = find_security_issues(graph, {}, catalogue).empty();
+    found.files = find_file_uses(workflow, catalogue).size();
+    found.nameless = find_nameless(workflow, catalogue, false).size();
+    found.sources = find_file_sources(workflow, catalogue).size();
+    found.requirement = catalogue.requirement_of(workflow).encoded();
+    if (found.is_good) {
+        json::object plan = make_plan(graph, catalogue).to_json(graph);
+        plan.erase("fingerprint");
+        found.plan = json::serialize(plan);
+    }
+    return found;
+}
+
 struct Tried {
     int graphs = 0;
     int again = 0;       // had a shape that was seen before
@@ -154,7 +201,7 @@ struct Tried {
 
 Tried try_all(const Catalogue& catalogue) {
     Tried tried;
-    std::unordered_map<std::string, bool> is_good_of;
+    std::unordered_map<std::string, Found> found_of;
     unsigned seed = 0;
     for (const json::object& recorded : recorded_workflows()) {
         for (int round = 0; round < 40; ++round) {
@@ -162,13 +209,12 @@ Tried try_all(const Catalogue& catalogue) {
             if (round > 0 && !workflow.empty()) {
                 Mutations(seed++).apply(workflow);
             }
-            const bool is_good =
-                !is_ui_format(workflow) && find_faults(workflow, catalogue, {}).empty();
-            const auto [found, is_new] = is_good_of.emplace(shape_of(workflow, catalogue), is_good);
-            EXPECT_EQ(found->second, is_good) << json::serialize(workflow);
+            const Found found = find_all(workflow, catalogue);
+            const auto [known, is_new] = found_of.emplace(shape_of(workflow, catalogue), found);
+            EXPECT_EQ(known->second, found) << json::serialize(workflow);
             tried.graphs += 1;
             tried.again += is_new ? 0 : 1;
-            tried.good_again += !is_new && is_good ? 1 : 0;
+            tried.good_again += !is_new && found.is_good ? 1 : 0;
         }
     }
     return tried;

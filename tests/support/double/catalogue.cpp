@@ -95,14 +95,19 @@ Catalogue::Catalogue(
 void Catalogue::add_batch_pack() {
     constexpr int kJobsMax = 64;
     json::object pack = boost::json::parse(kBatchPackNodes).as_object();
-    const auto add_inputs = [&pack](const char* name, const std::string& input, const char* type) {
-        json::object& optional = pack.at(name).at("input").at("optional").as_object();
-        for (int i = 1; i < kJobsMax; ++i) {
-            optional[input + std::to_string(i)] = json::array{type};
-        }
-    };
+    constexpr int kLoadedMax = 32;
+    const auto add_inputs =
+        [&pack](
+            const char* name, const std::string& input, const char* type, int inputs_max = kJobsMax
+        ) {
+            json::object& optional = pack.at(name).at("input").at("optional").as_object();
+            for (int i = 1; i < inputs_max; ++i) {
+                optional[input + std::to_string(i)] = json::array{type};
+            }
+        };
     add_inputs("ComfydLatentBatch", "latent", "LATENT");
     add_inputs("ComfydConditioningBatch", "conditioning", "CONDITIONING");
+    add_inputs("ComfydWarm", "loaded", "*", kLoadedMax);
     for (auto& [name, node_class] : pack) {
         classes_[name] = std::move(node_class);
     }

@@ -403,7 +403,12 @@ Task<> stream_job_events(Call& call, const Services& services) {
     const Scope scope{call.request, services};
     EventStream stream;
     stream.opened_at = job.sequence;
-    stream.encode = [scope](const jobs::Event& event) { return event_frame(event, scope); };
+    stream.encode = [scope,
+                     form =
+                         std::string(kDialect) + '\n' +
+                         base_url(call.request, services.options)](const events::EventPtr& event) {
+        return scope.services.frames->get(event, form, [&] { return event_frame(*event, scope); });
+    };
     if (!opening->since) {
         stream.initial = snapshot_frames(opening->view, scope);
     }

@@ -238,6 +238,7 @@ Task<> list(Call& call, const Services& services) {
 
 Task<> stream(Call& call, const Services& services) {
     StreamShape shape;
+    shape.name = "comfyui-execute";
     shape.state = encode_status;
     shape.event = encode_message;
     shape.refuse = error_response;

@@ -76,6 +76,11 @@ class EventEncoder {
 public:
     EventEncoder(const jobs::View& view, Links links);
 
+    // Each event, in their order, whether or not it is encoded here.
+    void follow(const jobs::Event& event);
+    // What the message depends on besides the event and the links.
+    std::string variant_of(const jobs::Event& event) const;
+
     json::object encode(const jobs::Event& event);
     // True when the stream ends with this event. The history of a job that was retried also holds
     // the end of its earlier life, after which it goes on.

@@ -113,7 +113,20 @@ bool EventEncoder::is_last(const jobs::Event& event) const {
     return is_terminal(event.state) && event.sequence >= sequence_;
 }
 
+void EventEncoder::follow(const jobs::Event& event) {
+    if (event.type == EventType::started) {
+        started_at_ = event.at;
+    }
+}
+
+std::string EventEncoder::variant_of(const jobs::Event& event) const {
+    const bool tells_time = event.type == EventType::completed && started_at_;
+    return (is_last(event) ? "last " : "") +
+           (tells_time ? std::to_string(started_at_->time_since_epoch().count()) : std::string());
+}
+
 json::object EventEncoder::encode(const jobs::Event& event) {
+    follow(event);
     json::object body;
     body["type"] = "status_change";
     body["execution_id"] = event.job.to_string();
@@ -153,9 +166,6 @@ json::object EventEncoder::encode(const jobs::Event& event) {
                 body["result"] = encode_result(outputs_of(event), links_);
             }
             return body;
-        case EventType::started:
-            started_at_ = event.at;
-            break;
         case EventType::retrying:
             body["error"] = failure_of(event);
             break;

@@ -75,6 +75,7 @@ json::object fleet_schemas() {
             "fleet": {"type": "string"},
             "pools": {"type": "array", "items": {"$ref": "#/components/schemas/FleetPool"}},
             "ended": {"type": "array", "description": "The latest that are no more.", "items": {"$ref": "#/components/schemas/FleetInstance"}},
+            "model_bytes_fetched": {"type": "object", "description": "Bytes of models that agents have fetched since this comfyd started: from outside, and from each other.", "properties": {"outside": {"type": "integer"}, "peers": {"type": "integer"}}},
             "events": {"type": "array", "items": {"$ref": "#/components/schemas/FleetEvent"}}
         }},
         "FleetLogs": {"type": "object", "required": ["instance", "text"], "properties": {

@@ -18,11 +18,18 @@ constexpr std::size_t kBodyBytesMax = 64 * 1024;
 constexpr std::size_t kPageMax = 1'000;
 
 // Where models are had from is for operators to know.
-json::object encode(const RegisteredModel& model, bool with_sources) {
+json::object encode(
+    const RegisteredModel& model, const models::Register& known, bool with_sources
+) {
     json::array versions;
     for (const ModelVersion& version : model.versions) {
         json::object shown = models::to_json(version);
         shown["file"] = models::file_name(model.name, version.number);
+        if (const models::FileFacts* facts = known.find_content(version.sha256)) {
+            for (const auto& [key, value] : facts->to_json()) {
+                shown.emplace(key, value);
+            }
+        }
         if (with_sources) {
             for (json::value& source : shown.at("sources").as_array()) {
                 source = models::shown_source(std::string(source.as_string()));
@@ -73,10 +80,14 @@ Task<Result<json::object>> read_members(Call& call) {
     co_return json::parse_object(*text);
 }
 
-Task<> answer(Call& call, const Result<RegisteredModel>& model, int status) {
+Task<> answer(
+    Call& call, const ModelServices& services, const Result<RegisteredModel>& model, int status
+) {
     const bool may_see = call.caller.may(auth::Scope::admin);
+    const auto known = services.book.now();
     co_await send(
-        call, model ? json_response(status, encode(*model, may_see)) : encode_error(model.error())
+        call,
+        model ? json_response(status, encode(*model, *known, may_see)) : encode_error(model.error())
     );
 }
 
@@ -109,7 +120,7 @@ Task<> list(Call& call, const ModelServices& services) {
     std::string last;
     for (; next != now->models().end() && listed.size() < kPageMax; ++next) {
         if (folder.empty() || next->second.folder == folder) {
-            listed.emplace_back(encode(next->second, may_see));
+            listed.emplace_back(encode(next->second, *now, may_see));
             last = next->first;
         }
     }
@@ -121,7 +132,7 @@ Task<> list(Call& call, const ModelServices& services) {
 
 Task<> get(Call& call, const ModelServices& services) {
     auto found = co_await find(call, services);
-    co_await answer(call, found, 200);
+    co_await answer(call, services, found, 200);
 }
 
 // The version that says the same; nullptr: there is none.
@@ -149,6 +160,32 @@ Result<RegisteredModel> with_version(
     }
     model.current = is_current ? number : model.current;
     return model;
+}
+
+// Its sources are such as this server can give agents.
+Task<Result<>> check_sources(const ModelServices& services, const ModelVersion& version) {
+    for (const std::string& source : version.sources) {
+        if (auto checked = services.check_source(source); !checked) {
+            co_return checked;
+        }
+        const auto parsed = models::parse_source(source);
+        if (!parsed || parsed->kind != models::Source::Kind::upload) {
+            continue;
+        }
+        auto found = co_await services.uploads.find(parsed->sha256);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        if (!*found || !(*found)->is_whole) {
+            co_return fail(
+                Code::invalid_argument,
+                "the file of '" + source + "' was not uploaded: PUT it to /v2/model-contents/" +
+                    parsed->sha256 + " first",
+                {{"field", "source"}}
+            );
+        }
+    }
+    co_return Result<>();
 }
 
 // A repeated request makes no further version.
@@ -180,6 +217,11 @@ Task<> put(Call& call, const ModelServices& services) {
         co_await send(call, encode_error(version.error()));
         co_return;
     }
+    auto checked = co_await check_sources(services, *version);
+    if (!checked) {
+        co_await send(call, encode_error(checked.error()));
+        co_return;
+    }
     auto found = co_await find(call, services);
     if (!found && found.error().code != Code::not_found) {
         co_await send(call, encode_error(found.error()));
@@ -202,12 +244,12 @@ Task<> put(Call& call, const ModelServices& services) {
     const auto before = services.book.now();
     const RegisteredModel* known = before->find(path_of(call));
     if (known != nullptr && *known == *changed) {
-        co_await answer(call, changed, 200);
+        co_await answer(call, services, changed, 200);
         co_return;
     }
     call.has_made(path_of(call));
     auto saved = co_await save(services, std::move(*changed));
-    co_await answer(call, saved, is_new ? 201 : 200);
+    co_await answer(call, services, saved, is_new ? 201 : 200);
 }
 
 Task<> remove(Call& call, const ModelServices& services) {
@@ -242,12 +284,12 @@ Task<> change_current(Call& call, const ModelServices& services, RegisteredModel
         co_return;
     }
     if (model.current == to) {
-        co_await answer(call, model, 200);
+        co_await answer(call, services, model, 200);
         co_return;
     }
     model.current = to;
     auto saved = co_await save(services, std::move(model));
-    co_await answer(call, saved, 200);
+    co_await answer(call, services, saved, 200);
 }
 
 Task<> put_current(Call& call, const ModelServices& services) {
@@ -309,13 +351,14 @@ Task<> remove_version(Call& call, const ModelServices& services) {
         return version.number == number;
     });
     auto saved = co_await save(services, std::move(*found));
-    co_await answer(call, saved, 200);
+    co_await answer(call, services, saved, 200);
 }
 
 }  // namespace
 
 void add_models(Router& router, const ModelServices& services) {
     router.add_schemas(model_schemas());
+    add_model_contents(router, services);
     using Function = Task<> (*)(Call&, const ModelServices&);
     const auto add = [&router, &services](
                          net::Method method,

@@ -33,6 +33,7 @@ void Audience::detach(const std::string& tenant, const Mailbox* mailbox) {
 void Audience::forget_idle(const std::string& tenant) {
     const auto known = tenants_.find(tenant);
     if (known->second.sockets.empty() && known->second.unfinished == 0) {
+        owed_count_ -= known->second.is_owed ? 1 : 0;
         tenants_.erase(known);
     }
 }
@@ -66,8 +67,62 @@ std::vector<std::string> Audience::tenants() const {
 
 void Audience::tell_all(const std::string& tenant, const FramePtr& frame) const {
     if (const auto known = tenants_.find(tenant); known != tenants_.end()) {
-        for (const Socket& socket : known->second.sockets) {
-            socket.mailbox->post(frame);
+        tell(known->second, frame);
+    }
+}
+
+void Audience::tell(const Tenant& tenant, const FramePtr& frame) {
+    for (const Socket& socket : tenant.sockets) {
+        socket.mailbox->post(frame);
+    }
+}
+
+bool Audience::is_crowd(const std::string& tenant) const {
+    const auto known = tenants_.find(tenant);
+    return known != tenants_.end() && known->second.sockets.size() > kCrowd;
+}
+
+void Audience::tell_length(Tenant& tenant) {
+    owed_count_ -= std::exchange(tenant.is_owed, false) ? 1 : 0;
+    tell(tenant, make_status(tenant.unfinished, true));
+}
+
+void Audience::tell_crowd(const std::string& tenant, Ticks::time_point now) {
+    Tenant& crowd = tenants_.at(tenant);
+    if (now >= crowd.may_tell_at) {
+        const auto pause = kPauseForOne * static_cast<int>(crowd.sockets.size());
+        crowd.may_tell_at = now + std::max<Ticks::duration>(kPauseMin, pause);
+        tell_length(crowd);
+    } else {
+        owed_count_ += std::exchange(crowd.is_owed, true) ? 0 : 1;
+    }
+}
+
+std::optional<Audience::Ticks::time_point> Audience::next_due() const {
+    if (owed_count_ == 0) {
+        return std::nullopt;
+    }
+    auto first = Ticks::time_point::max();
+    for (const auto& [name, tenant] : tenants_) {
+        if (tenant.is_owed) {
+            first = std::min(first, tenant.may_tell_at);
+        }
+    }
+    return first;
+}
+
+void Audience::tell_due(Ticks::time_point now) {
+    for (auto& [name, tenant] : tenants_) {
+        if (tenant.is_owed && now >= tenant.may_tell_at) {
+            tell_crowd(name, now);
+        }
+    }
+}
+
+void Audience::tell_owed() {
+    for (auto& [name, tenant] : tenants_) {
+        if (tenant.is_owed) {
+            tell_length(tenant);
         }
     }
 }

@@ -1,5 +1,7 @@
 #include "api/dialects/native/board.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
@@ -37,6 +39,7 @@ void Board::start() {
 Task<> Board::stop() {
     catch_up();
     feed_->on_told(nullptr);
+    storyteller_.audience().tell_owed();
     tasks_.cancel();
     co_await tasks_.join();
 }
@@ -44,6 +47,7 @@ Task<> Board::stop() {
 void Board::release(const JobId& job, bool is_accepted) {
     catch_up();
     storyteller_.release(job, is_accepted);
+    tell_crowds_later();
 }
 
 std::optional<JobId> Board::attach(
@@ -80,11 +84,32 @@ void Board::catch_up() {
     for (events::Notice& notice : batch.notices) {
         storyteller_.hear(notice);
     }
+    tell_crowds_later();
     if (batch.has_gap) {
         log::debug("something was lost on the way: the jobs of ComfyUI's clients are read anew");
         is_reading_ = true;
         tasks_.spawn("native board", read_anew());
     }
+}
+
+void Board::tell_crowds_later() {
+    if (!is_telling_crowds_ && storyteller_.audience().next_due()) {
+        is_telling_crowds_ = true;
+        tasks_.spawn("crowds of sockets", tell_crowds());
+    }
+}
+
+Task<> Board::tell_crowds() {
+    using Ticks = Audience::Ticks;
+    while (const auto due = storyteller_.audience().next_due()) {
+        const auto wait = std::chrono::ceil<Millis>(*due - Ticks::now());
+        const bool goes_on = co_await sleep_for(std::max(wait, Millis(1)));
+        if (!goes_on) {
+            break;
+        }
+        storyteller_.audience().tell_due(Ticks::now());
+    }
+    is_telling_crowds_ = false;
 }
 
 Task<> Board::read_anew() {

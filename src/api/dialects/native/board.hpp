@@ -42,6 +42,8 @@ public:
 private:
     void catch_up();
     void hurry_for_sockets();
+    void tell_crowds_later();
+    Task<> tell_crowds();
     Task<> read_anew();
     Task<Result<>> read_unfinished(std::unordered_set<JobId>& found);
     Task<Result<>> read_others(std::unordered_set<JobId> found);
@@ -52,6 +54,7 @@ private:
     const std::shared_ptr<events::Feed> feed_;  // shared with those who tell
     TaskGroup tasks_;
     bool is_reading_ = false;  // what is told waits until the jobs are read anew
+    bool is_telling_crowds_ = false;
     Storyteller storyteller_;
 };
 

@@ -387,7 +387,9 @@ void Storyteller::tell_status(const std::string& tenant, Live* live) {
     if (!audience_.is_there(tenant)) {
         return;
     }
-    if (live != nullptr && live->behind) {
+    if (audience_.is_crowd(tenant)) {
+        audience_.tell_crowd(tenant, Audience::Ticks::now());
+    } else if (live != nullptr && live->behind) {
         send(*live, To::everybody, nullptr);
     } else if (live != nullptr) {
         send(*live, To::everybody, audience_.status(tenant));

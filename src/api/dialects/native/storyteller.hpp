@@ -56,6 +56,8 @@ public:
     bool has_sockets() const { return audience_.socket_count() > 0; }
     std::vector<std::string> tenants() const { return audience_.tenants(); }  // with sockets
     void set_unfinished(const std::string& tenant, std::size_t count);
+    // What crowds are still to be told.
+    Audience& audience() { return audience_; }
 
 private:
     static constexpr std::size_t kEndedMax = 4'096;

@@ -176,6 +176,7 @@ Task<> list_tasks(Call& call, const Services& services) {
 
 Task<> stream_task(Call& call, const Services& services) {
     StreamShape shape;
+    shape.name = "tasks";
     shape.state = [](const execution::Shown& shown, const execution::Links& links) {
         return encode_task(shown.view.job, links);
     };

@@ -1,9 +1,11 @@
 #include "api/dialects/workflow_tools/workflow_tools.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "admission/form.hpp"
+#include "admission/model_fit.hpp"
 #include "admission/named_files.hpp"
 #include "admission/own_checks.hpp"
 #include "api/dialects/workflows/workflows.hpp"
@@ -203,6 +205,10 @@ Task<Result<Wish>> read_wish(Call& call, const Services& services) {
         co_return fail(std::move(files.error()));
     }
     wish->files = std::move(*files);
+    if (!services.rules.models.only_warns) {
+        auto unfit = admission::find_unfit_models(services.rules.models, wish->graph, *catalogue);
+        std::ranges::move(unfit, std::back_inserter(wish->files.missing));
+    }
     wish->catalogue = std::move(catalogue);
     co_return wish;
 }

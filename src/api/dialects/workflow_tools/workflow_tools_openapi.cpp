@@ -110,7 +110,7 @@ json::object schemas() {
                     "input": {"type": "string"},
                     "size_bytes": {"type": "integer", "nullable": true},
                     "estimated_bytes": {"type": "integer"},
-                    "size_source": {"type": "string", "enum": ["configured", "estimated"], "description": "Whether the size stands in the configuration or is what files of its kind usually have."}
+                    "size_source": {"type": "string", "enum": ["configured", "file", "estimated"], "description": "Whether the size stands in the configuration, is that of the file, which somebody has read, or is what files of its kind usually have."}
                 }}},
                 "model_family": {"type": "string"},
                 "sampling": {"type": "array", "items": {"type": "object", "additionalProperties": true}},

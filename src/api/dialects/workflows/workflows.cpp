@@ -197,6 +197,7 @@ Task<> list(Call& call, const Services& services, const Version& version) {
 
 Task<> stream(Call& call, const Services& services, const Version& version) {
     StreamShape shape;
+    shape.name = "workflows";
     shape.state = execution::encode_execution;
     shape.refuse = [&call, &services, version](const Error& error) {
         return error_response(error, services.clock.now(), version, call.request.path);

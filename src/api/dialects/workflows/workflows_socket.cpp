@@ -6,6 +6,7 @@
 
 #include "api/dialects/job_stream.hpp"
 #include "api/sse.hpp"
+#include "api/submission.hpp"
 #include "net/websocket.hpp"
 
 namespace comfyd::api::workflows {
@@ -33,6 +34,7 @@ public:
           socket_(socket),
           subscription_(std::move(subscription)),
           encoder_(opening.shown.view, execution::links_of(call, services)),
+          form_("workflows socket\n" + base_url(call.request, services.options) + '\n'),
           idle_(call.exchange.executor()) {}
 
     // Ends when the client leaves or the task is cancelled, and ends the subscription, for which
@@ -71,9 +73,8 @@ public:
                 co_return fail(std::move(event.error()));
             }
             const bool preview = (*event)->type == jobs::EventType::preview;
-            std::string data =
-                preview ? encode_preview(**event) : json::serialize(encoder_.encode(**event));
-            auto sent = co_await send(std::move(data), preview);
+            const FramePtr data = encode(*event);
+            auto sent = co_await send(*data, preview);
             if (!sent || encoder_.is_last(**event)) {
                 co_return sent;
             }
@@ -81,6 +82,16 @@ public:
     }
 
 private:
+    FramePtr encode(const events::EventPtr& event) {
+        encoder_.follow(*event);
+        return services_.frames->get(event, form_ + encoder_.variant_of(*event), [&] {
+            return std::optional(
+                event->type == jobs::EventType::preview ? encode_preview(*event)
+                                                        : json::serialize(encoder_.encode(*event))
+            );
+        });
+    }
+
     Task<Result<>> handle(net::WebSocketMessage message) {
         const auto wanted = decode_client_message(message.data, message.binary);
         if (!wanted) {
@@ -134,6 +145,7 @@ private:
     net::WebSocket& socket_;
     std::shared_ptr<events::Subscription> subscription_;
     execution::EventEncoder encoder_;
+    const std::string form_;  // of what FrameShelf keeps
     Signal idle_;
     bool writing_ = false;
 };
