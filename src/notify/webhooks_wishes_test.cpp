@@ -81,6 +81,22 @@ TEST_F(WebhookWishes, NoProgressIsSentAfterTheEnd) {
     );
 }
 
+// Changes on the way are looked for a moment later than ends, and found all the same.
+TEST_F(WebhookWishes, TheStartIsToldWithoutTheEnd) {
+    start();
+    const auto job = accept(receiver_.url("/"), {"execution.started"});
+    for (std::uint64_t sequence = 2; sequence < 5; ++sequence) {
+        const auto started = jobs::start(job, "worker", sequence, clock_.now());
+        ledger_.save(*started);
+        webhooks_->tell_change(started->job, started->event);
+        receiver_.wait_for(sequence - 1);
+    }
+    EXPECT_THAT(
+        events_of(receiver_.received()),
+        ElementsAre("execution.started", "execution.started", "execution.started")
+    );
+}
+
 // The first time from what was just told, then from the ledger.
 TEST_F(WebhookWishes, ARepeatedMessageIsTheFirstOne) {
     receiver_.answer_next(500);
