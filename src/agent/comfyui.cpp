@@ -194,6 +194,7 @@ Task<> ComfyUi::run_once() {
         started_ = answered_ = worked_ = Ticks::now();
         why_ended_.clear();
         ended_for_good_ = false;
+        due_since_.reset();
         set(State::starting, "ComfyUI is starting");
         end = co_await program_->wait();
         is_crash = !ended_for_good_;
@@ -328,17 +329,34 @@ void ComfyUi::judge_silence() {
     }
 }
 
-void ComfyUi::recycle_if_due() {
-    if (!is_ours() || !program_ || !is_idle()) {
-        return;
-    }
+bool ComfyUi::wants_rest() const {
+    return due_since_ && Ticks::now() - *due_since_ < options_.times.rest_asked;
+}
+
+// Empty: it may go on.
+std::string ComfyUi::why_anew() const {
     if (options_.recycle_jobs > 0 && jobs_ >= options_.recycle_jobs) {
-        end_program("made anew after " + std::to_string(jobs_) + " jobs", false);
-        return;
+        return "made anew after " + std::to_string(jobs_) + " jobs";
     }
     const std::uint64_t limit = options_.recycle_ram_bytes;
     if (limit > 0 && memory_of(program_->pid()) > limit) {
-        end_program("made anew: it held more than " + std::to_string(limit >> 20) + " MB", false);
+        return "made anew: it held more than " + std::to_string(limit >> 20) + " MB";
+    }
+    return "";
+}
+
+void ComfyUi::recycle_if_due() {
+    if (!is_ours() || !program_) {
+        return;
+    }
+    std::string why = why_anew();
+    if (why.empty()) {
+        due_since_.reset();
+    } else if (is_idle()) {
+        end_program(std::move(why), false);
+    } else if (!due_since_) {
+        due_since_ = Ticks::now();
+        changed_();
     }
 }
 

@@ -33,10 +33,11 @@ struct ComfyUiTimes {
     Millis start_max{600'000};  // to its first answer
     Millis look{5'000};         // between questions whether it is there
     Millis look_starting{500};
-    Millis answer_max{10'000};  // it stalls for a second now and then
-    Millis silent_max{60'000};  // without an answer: it hangs
-    Millis quiet{5'000};        // without work, before it is made anew
-    Millis grace{5'000};        // from SIGTERM to SIGKILL
+    Millis answer_max{10'000};   // it stalls for a second now and then
+    Millis silent_max{60'000};   // without an answer: it hangs
+    Millis quiet{5'000};         // without work, before it is made anew
+    Millis rest_asked{600'000};  // for so long it asks for that
+    Millis grace{5'000};         // from SIGTERM to SIGKILL
 };
 
 struct ComfyUiOptions {
@@ -84,6 +85,9 @@ public:
     // Prompts that wait or run, as it last told.
     std::int64_t queued() const { return queued_; }
     bool is_ours() const { return options_.address.empty(); }
+    // It is to be made anew and has work: whoever gives it work lets it have a rest. Asked for some
+    // minutes only, as others may go on all the same.
+    bool wants_rest() const;
     // For who waits for the end of what it runs.
     void look_often();
     // Since when it has no prompt and nobody has asked for a result.
@@ -102,6 +106,7 @@ private:
     Task<> look();
     Task<Result<std::string>> ask(std::string target);
     void judge_silence();
+    std::string why_anew() const;
     void recycle_if_due();
     void end_program(std::string reason, bool is_crash);
     Millis count_crash();
@@ -125,9 +130,10 @@ private:
     Ticks::time_point started_{};
     Ticks::time_point answered_{};
     Ticks::time_point worked_{};
-    std::uint64_t life_ = 0;       // how many were started
-    bool ended_for_good_ = false;  // it was us, and no crash
-    std::string why_ended_;        // by us; empty: it ended by itself
+    std::optional<Ticks::time_point> due_since_{};  // to be made anew
+    std::uint64_t life_ = 0;                        // how many were started
+    bool ended_for_good_ = false;                   // it was us, and no crash
+    std::string why_ended_;                         // by us; empty: it ended by itself
     std::stop_source furnishing_;
     bool stopping_ = false;
     bool running_ = false;

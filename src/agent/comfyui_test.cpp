@@ -101,6 +101,7 @@ protected:
         std::string version;
         pid_t pid = 0;
         std::uint64_t restarts = 0;
+        bool wants_rest = false;
     };
     Task<Seen> look() {
         co_return Seen{
@@ -109,7 +110,8 @@ protected:
             comfyui_->url(),
             comfyui_->version(),
             comfyui_->pid(),
-            comfyui_->restarts()
+            comfyui_->restarts(),
+            comfyui_->wants_rest()
         };
     }
     Seen seen() { return on_thread(look()); }
@@ -215,8 +217,10 @@ TEST_F(ComfyUiTest, IsNotMadeAnewWhileItWorks) {
         return http.get("/queue").json_at("/queue_pending/0").is_array() && looks > 30;
     }));
     EXPECT_EQ(seen().restarts, 0U);
+    EXPECT_TRUE(wait_until([&] { return seen().wants_rest; }));
     ASSERT_EQ(http.post("/queue", R"({"clear": true})").status, 200);
     EXPECT_TRUE(wait_until([&] { return seen().restarts == 1; }));
+    EXPECT_FALSE(seen().wants_rest);
 }
 
 TEST_F(ComfyUiTest, IsMadeAnewWhenItHoldsTooMuch) {

@@ -81,6 +81,7 @@ Task<json::object> Status::read() {
         {"jobs", p_.comfyui.jobs()}
     };
     shown["jobs"] = p_.comfyui.queued();
+    shown["wants_rest"] = p_.comfyui.wants_rest();
     shown["ram_bytes"] = readings.ram;
     shown["ram_total_bytes"] = readings.ram_total;
     shown["disk_free_bytes"] = readings.disk_free;

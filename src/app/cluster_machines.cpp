@@ -210,6 +210,12 @@ Task<Result<json::value>> ClusterMachines::answer_drain(json::value details) {
     co_return json::value(json::object());
 }
 
+void ClusterMachines::hear_ready(const std::string& worker) {
+    if (const auto office = node_.office_of(worker)) {
+        office->hear_ready(worker);
+    }
+}
+
 void ClusterMachines::hear_stopping(const std::string& worker, bool is_stopping) {
     if (const auto office = node_.office_of(worker)) {
         office->hear_stopping(worker, is_stopping);

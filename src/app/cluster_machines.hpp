@@ -20,6 +20,7 @@ public:
     // What another node leads is drained soon, not at once.
     Task<Result<>> set_draining(std::string worker, bool draining) override;
     void hear_stopping(const std::string& worker, bool is_stopping) override;
+    void hear_ready(const std::string& worker) override;
     Task<std::uint64_t> engine_ends() override;
 
 private:

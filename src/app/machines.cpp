@@ -26,6 +26,10 @@ Task<Result<>> OwnMachines::set_draining(std::string worker, bool draining) {
     return await_on(core_, office_.set_draining(std::move(worker), draining));
 }
 
+void OwnMachines::hear_ready(const std::string& worker) {
+    office_.hear_ready(worker);
+}
+
 void OwnMachines::hear_stopping(const std::string& worker, bool is_stopping) {
     office_.hear_stopping(worker, is_stopping);
 }

@@ -33,6 +33,7 @@ public:
     // Its agent said so (app/office.hpp); nothing where this process does not lead it. Core
     // executor only.
     virtual void hear_stopping(const std::string& worker, bool is_stopping) = 0;
+    virtual void hear_ready(const std::string& worker) = 0;
     // Ends of engines' processes since the start.
     virtual Task<std::uint64_t> engine_ends() = 0;
 };
@@ -50,6 +51,7 @@ public:
     Task<bool> has_input(std::string tenant, std::string name) override;
     Task<Result<>> set_draining(std::string worker, bool draining) override;
     void hear_stopping(const std::string& worker, bool is_stopping) override;
+    void hear_ready(const std::string& worker) override;
     Task<std::uint64_t> engine_ends() override;
 
 private:

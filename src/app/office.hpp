@@ -64,6 +64,9 @@ public:
     // Its agent says that its machine stops, or that it goes on: for as long as it says so.
     void hear_stopping(const std::string& worker, bool is_stopping);
 
+    // Its agent says that it is there.
+    void hear_ready(const std::string& worker) { fleet_->hear_ready(worker); }
+
     fleet::Fleet& fleet() { return *fleet_; }
     // nullptr: there are no machines that it could start.
     fleet::Keeper* keeper() { return kept_ == nullptr ? nullptr : &kept_->keeper(); }

@@ -36,10 +36,11 @@ void WorkerCalls::dismiss(const std::string& instance) {
 }
 
 // On the thread of the agent's connection. One that is told to stop gets no new prompts; when it
-// is back, it does.
+// is back, it does. Where it was away for long, nobody would ask it for half a minute.
 void WorkerCalls::hear(const std::string& instance, const json::object& report) {
     const bool is_stopping = comfy::text_of(report, "state") == "draining";
-    boost::asio::post(core_, [this, instance, is_stopping] {
+    const bool is_ready = comfy::text_of(report, "state") == "ready";
+    boost::asio::post(core_, [this, instance, is_stopping, is_ready] {
         const auto worker = workers_.find(instance);
         if (worker == workers_.end() || machines_ == nullptr) {
             return;
@@ -48,6 +49,9 @@ void WorkerCalls::hear(const std::string& instance, const json::object& report) 
             is_stopping ? stopping_.insert(instance).second : stopping_.erase(instance) > 0;
         if (is_news) {
             machines_->hear_stopping(worker->second, is_stopping);
+        }
+        if (is_ready) {
+            machines_->hear_ready(worker->second);
         }
     });
 }

@@ -99,6 +99,7 @@ Task<Result<>> ComfyMachine::come_up() {
         co_return refreshed;
     }
     known_.fetches_models = false;  // another server may be there now
+    known_.wants_rest = false;
     co_await look_for_agent();
     co_await clear_orphans();
     co_await announce_lead();
@@ -286,6 +287,12 @@ Millis ComfyMachine::next_check() {
 void ComfyMachine::check_soon() {
     check_wanted_ = true;
     check_.notify();
+}
+
+void ComfyMachine::hear_ready() {
+    if (known_.state != State::up) {
+        check_soon();
+    }
 }
 
 // Short runs would fall between the regular checks; but each look is answered by the interpreter

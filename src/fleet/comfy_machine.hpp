@@ -47,6 +47,7 @@ struct MachineReport {
     bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
     bool fetches_models = false;  // an agent is in front of it that does so
     bool agent_answers = false;   // whether ComfyUI does or not
+    bool wants_rest = false;      // it is to be made anew once it has nothing to do
     // As that agent told last; 0: nothing.
     std::uint64_t disk_free_bytes = 0;
     std::uint64_t ram_total_bytes = 0;
@@ -110,6 +111,8 @@ public:
     // Ends the watching. Attempts are ended by those who started them.
     void cancel() { loops_.cancel(); }
     Task<bool> join();
+    // Somebody says that it is there.
+    void hear_ready();
 
     Task<Result<jobs::AttemptResult>> run(std::shared_ptr<AttemptOrder> order);
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max);

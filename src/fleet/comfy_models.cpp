@@ -37,6 +37,8 @@ Task<> ComfyMachine::look_for_agent() {
     }
     known_.fetches_models = comfy::object_of(*status, "models") != nullptr;
     known_.agent_answers = known_.fetches_models;
+    const json::value* rest = json::find(*status, "wants_rest");
+    known_.wants_rest = rest != nullptr && rest->is_bool() && rest->get_bool();
     known_.disk_free_bytes = number_of(*status, "disk_free_bytes");
     known_.ram_total_bytes = number_of(*status, "ram_total_bytes");
     if (known_.fetches_models) {

@@ -86,6 +86,7 @@ void ComfyWorker::take(MachineReport report) {
     COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
+    const bool has_other_wish = report.wants_rest != known_.wants_rest;
     const bool has_other_agent = report.fetches_models != known_.fetches_models ||
                                  report.agent_answers != known_.agent_answers;
     const bool has_other_gpu = report.stats.device != known_.stats.device ||
@@ -101,7 +102,7 @@ void ComfyWorker::take(MachineReport report) {
     }
     if (has_other_classes || ((has_other_gpu || has_other_agent) && known_.classes != nullptr)) {
         parts_.classes_changed();
-    } else if (has_other_state || has_other_agent || has_other_memory) {
+    } else if (has_other_state || has_other_wish || has_other_agent || has_other_memory) {
         parts_.changed();
     }
 }
@@ -139,6 +140,13 @@ void ComfyWorker::set_draining(bool draining) {
     parts_.changed();
 }
 
+void ComfyWorker::hear_ready() {
+    COMFYD_ON(parts_.core);
+    if (!is_up()) {
+        boost::asio::post(machine_->executor(), [machine = machine_] { machine->hear_ready(); });
+    }
+}
+
 void ComfyWorker::give_back() {
     COMFYD_ON(parts_.core);
     gives_back_ = true;
@@ -159,7 +167,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     if (!is_up()) {
         info.status = known_.state == MachineReport::State::starting ? jobs::WorkerStatus::starting
                                                                      : jobs::WorkerStatus::down;
-    } else if (draining_) {
+    } else if (draining_ || known_.wants_rest) {
         info.status = jobs::WorkerStatus::draining;
     } else {
         info.status = running() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
@@ -208,7 +216,7 @@ std::shared_ptr<void> ComfyWorker::expect_attempt() {
 bool ComfyWorker::available() const {
     COMFYD_ON(parts_.core);
     const auto slots = static_cast<std::size_t>(config_.slots);
-    return is_up() && !draining_ && !gives_back_ && running() < slots &&
+    return is_up() && !draining_ && !gives_back_ && !known_.wants_rest && running() < slots &&
            taken_.size() < slots * kAttemptsPerSlot;
 }
 

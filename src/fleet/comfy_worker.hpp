@@ -49,6 +49,8 @@ public:
     void cancel();
     Task<> join();
     void set_draining(bool draining);
+    // Somebody says that it is there: one that was down is looked at now, and not in its turn.
+    void hear_ready();
     bool is_draining() const { return draining_; }
     // No attempt is here or expected, and no group of jobs is about to begin one.
     bool is_idle() const { return taken_.empty() && running() == 0 && expected_ == 0; }

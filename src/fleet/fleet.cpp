@@ -285,6 +285,13 @@ Result<> Fleet::resume(const std::string& id) {
     return set_draining(id, false);
 }
 
+void Fleet::hear_ready(const std::string& id) {
+    COMFYD_ON(core_);
+    if (const Member* member = find_member(id)) {
+        member->worker->hear_ready();
+    }
+}
+
 Result<> Fleet::set_draining(const std::string& id, bool draining) {
     COMFYD_ON(core_);
     const Member* member = find_member(id);

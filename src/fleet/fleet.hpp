@@ -75,6 +75,8 @@ public:
     // for one that is being removed.
     Result<> drain(const std::string& id);
     Result<> resume(const std::string& id);
+    // Its agent says that it is there.
+    void hear_ready(const std::string& id);
 
     // Whether the input folder of a worker holds the file now ("cat.png", "set/cat.png"): its lists
     // may be minutes old, and do not tell of files in subfolders. A tenant may ask a few times a

@@ -171,6 +171,35 @@ TEST_F(FleetRoomTest, ADrainingWorkerGetsNothingMore) {
     });
 }
 
+// Its ComfyUI is to be made anew, which needs a moment without work.
+TEST_F(FleetRoomTest, AWorkerWhoseAgentAsksForARestGetsNothingUntilItHadIt) {
+    options_.agent_interval = Millis(20);
+    start({.agent = true});
+    support::Faults faults;
+    faults.wants_rest = true;
+    comfy_->set_faults(faults);
+    const auto is_available = [this] {
+        return on_core([this] { return fleet_->find("gpu")->available(); });
+    };
+    ASSERT_TRUE(support::wait_until([&] { return !is_available(); }));
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::draining);
+    comfy_->set_faults({});
+    EXPECT_TRUE(support::wait_until(is_available));
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle);
+}
+
+// It is asked again in its turn, after a longer and longer while; who hears of it need not wait.
+TEST_F(FleetRoomTest, AWorkerThatIsHeardOfIsLookedAtAtOnce) {
+    options_.backoff_min = options_.backoff_max = std::chrono::hours(1);
+    start();
+    comfy_->crash();
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::down));
+    comfy_->start();
+    on_core([&] { fleet_->hear_ready("nobody"); });
+    on_core([&] { fleet_->hear_ready("gpu"); });
+    EXPECT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+}
+
 TEST_F(FleetRoomTest, AnAttemptCountsFromTheCallOn) {
     start();
     on_core([&] {

@@ -43,6 +43,7 @@ constexpr std::array kRunAmounts{
 };
 constexpr std::array kFlags{
     Flag<Faults>{"ws_refuse", &Faults::ws_refuse},
+    Flag<Faults>{"wants_rest", &Faults::wants_rest},
     Flag<Faults>{"dead_worker", &Faults::dead_worker},
 };
 constexpr std::array kAmounts{

@@ -61,6 +61,7 @@ struct Faults {
         0;  // so many next POST /prompt are accepted, then the connection breaks
     std::int64_t slow_http = 0;       // milliseconds before any answer
     std::int64_t missing_output = 0;  // so many next /view are 404
+    bool wants_rest = false;          // its agent is to make it anew
 
     // See the top of the file. Nothing is changed when it fails.
     Result<> update(const json::object& from);

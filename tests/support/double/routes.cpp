@@ -107,6 +107,7 @@ const Routes::Route Routes::kRoutes[] = {
     {Method::post, "/api/jobs/cancel", &Routes::post_cancel_jobs},
     {Method::get, "/api/jobs/", &Routes::get_job},
     {Method::post, "/api/jobs/", &Routes::post_cancel_job},
+    {Method::get, "/worker/v1/status", &Routes::get_agent_status},
     {Method::get, "/_double/executions", &Routes::get_executions},
     {Method::get, "/_double/faults", &Routes::get_faults},
     {Method::post, "/_double/faults", &Routes::post_faults},

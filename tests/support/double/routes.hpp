@@ -71,6 +71,7 @@ private:
     net::Response get_job(Call& call);
     net::Response post_cancel_job(Call& call);
     net::Response post_cancel_jobs(Call& call);
+    net::Response get_agent_status(Call& call);
     net::Response get_executions(Call& call);
     net::Response get_faults(Call& call);
     net::Response post_faults(Call& call);

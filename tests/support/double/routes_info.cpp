@@ -350,6 +350,14 @@ Response Routes::get_executions(Call&) {
     });
 }
 
+Response Routes::get_agent_status(Call&) {
+    return core_.options.agent
+               ? json_answer(json::object{
+                     {"models", json::object()}, {"wants_rest", core_.faults.wants_rest}
+                 })
+               : empty_answer(404);
+}
+
 Response Routes::get_faults(Call&) {
     return json_answer(core_.faults.to_json());
 }
