@@ -37,6 +37,7 @@ Service::Impl::Impl(
       elsewhere_(elsewhere),
       leads_(core),
       arrivals_(core, leads_, backlog_, elsewhere),
+      to_core_(core),
       here_(core, leads_, arrivals_),
       tenants_(std::make_shared<const TenantMap>(std::move(options_.tenants))) {}
 

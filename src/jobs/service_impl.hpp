@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/ferry.hpp"
 #include "base/mutex.hpp"
 #include "jobs/arrivals.hpp"
 #include "jobs/backlog.hpp"
@@ -72,6 +73,7 @@ public:
     Backlog backlog_;  // of all that is led here
     Leads leads_;
     Arrivals arrivals_;
+    Ferry to_core_;
     LeaderHere here_;
     std::atomic<bool> stopping_{false};
     bool is_over_ = false;  // nothing is told any more; of the core
@@ -88,15 +90,17 @@ public:
 
 private:
     // These are on the core, and answer nullopt when another node leads the domain.
-    Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job);
+    // `view`, `queued`: get what is expected of the job, where that is asked for.
+    Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job, View& view, Event& queued);
     Task<std::optional<Result<>>> retry_here(std::string domain, JobId id);
 
     Task<Result<>> cancel(LedJob job, Cancel how);
     // An ended job is nobody's: any node brings it back, and its leader finds it.
     Task<Result<>> retry_for_leader(Job job);
     std::string domain_of(std::string_view pool) const;
-    // What is expected of the job, into the answer and the event that tells of its acceptance.
-    Task<> add_outlook(NewJob& job, View& view);
+    // On the core: what is expected of the job, into the answer and the event that tells of its
+    // acceptance.
+    void add_outlook(NewJob& job, View& view);
     // nullopt: there are no outputs for it, `job` is as it was.
     Task<std::optional<Result<Accepted>>> accept_with_outputs(NewJob& job, View& view);
     // On the core: to those who listen.

@@ -12,6 +12,10 @@ bool tells_of_acceptance(const Spec& spec) {
     return spec.webhook && spec.webhook->wants(webhook_event_name(EventType::queued));
 }
 
+bool wants_outlook(const Spec& spec) {
+    return spec.with_estimates || tells_of_acceptance(spec);
+}
+
 }  // namespace
 
 Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
@@ -40,19 +44,20 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     job.warning = warn(job.change, job.spec);
     Submitted submitted;
     submitted.view.job = job.change.job;
-    if (job.spec.with_estimates || tells_of_acceptance(job.spec)) {
-        co_await add_outlook(job, submitted.view);
+    // Those that may be answered by another are looked at when their turn comes, not before.
+    const bool may_reuse = !job.spec.reuse_key.empty();
+    const bool may_start = !may_reuse && leads_.any() && jobs_ahead(kRankBatch) == 0;
+    if (wants_outlook(job.spec) && !may_start) {
+        co_await to_core_.cross([this, &job, &submitted] { add_outlook(job, submitted.view); });
     }
     const std::string request_hash = job.spec.request_hash;
-    const Event queued = job.change.event;
+    Event queued = job.change.event;
     std::optional<Result<Accepted>> accepted;
-    const bool may_reuse = !job.spec.reuse_key.empty();
     if (may_reuse) {
         accepted = co_await accept_with_outputs(job, submitted.view);
     }
-    // Those that may be answered by another are looked at when their turn comes, not before.
-    if (!may_reuse && leads_.any() && jobs_ahead(kRankBatch) == 0) {
-        accepted = co_await await_on(core_, accept_at_once(job));
+    if (may_start) {
+        accepted = co_await await_on(core_, accept_at_once(job, submitted.view, queued));
         submitted.view.queue_position = 1;
     }
     if (!accepted) {
@@ -106,7 +111,13 @@ Task<Result<ServiceOptions::Permit>> Service::Impl::ask_permit(
 }
 
 // A lead that is lost meanwhile does not hold up an accept: it is for whoever leads now.
-Task<std::optional<Result<Accepted>>> Service::Impl::accept_at_once(NewJob& job) {
+Task<std::optional<Result<Accepted>>> Service::Impl::accept_at_once(
+    NewJob& job, View& view, Event& queued
+) {
+    if (wants_outlook(job.spec)) {
+        add_outlook(job, view);
+        queued = job.change.event;
+    }
     const std::string domain = job.spec.domain;
     if (leads_.find(domain) == nullptr) {
         co_return std::nullopt;
@@ -125,16 +136,15 @@ Task<std::optional<Result<Accepted>>> Service::Impl::accept_at_once(NewJob& job)
     co_return accepted;
 }
 
-Task<> Service::Impl::add_outlook(NewJob& job, View& view) {
-    const auto live = co_await call_on(core_, [this, &job] {
-        arrivals_.take_over();
-        Dispatcher* dispatcher = leads_.find(job.spec.domain);
-        return dispatcher == nullptr
-                   ? Dispatcher::Live()
-                   : dispatcher->outlook(
-                         job.change.job, known_profile(job.spec.profile, job.spec.requirement)
-                     );
-    });
+void Service::Impl::add_outlook(NewJob& job, View& view) {
+    arrivals_.take_over();
+    Dispatcher* dispatcher = leads_.find(job.spec.domain);
+    const auto live =
+        dispatcher == nullptr
+            ? Dispatcher::Live()
+            : dispatcher->outlook(
+                  job.change.job, known_profile(job.spec.profile, job.spec.requirement)
+              );
     view.estimated_wait_s = live.estimated_wait_s;
     view.estimated_remaining_s = live.estimated_remaining_s;
     if (tells_of_acceptance(job.spec)) {

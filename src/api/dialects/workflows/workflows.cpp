@@ -39,15 +39,22 @@ struct Encoded {
     bool has_ended = false;
 };
 
-// The execution, with all that is to be looked up for it. `kept`: hears of what it is made; null:
-// nobody does.
-Task<Result<Encoded>> encode(
-    const Call& call, const Services& services, Result<jobs::View> view, KeptAnswer* kept = nullptr
-) {
+// The execution, with all that is to be looked up for it.
+Task<Result<execution::Shown>> look_up(const Services& services, Result<jobs::View> view) {
     if (!view) {
         co_return fail(std::move(view.error()));
     }
     auto shown = co_await execution::complete_view(services, std::move(*view));
+    co_return shown;
+}
+
+// `kept`: hears of what it is made; null: nobody does.
+Task<Result<Encoded>> encode(
+    const Call& call,
+    const Services& services,
+    Result<execution::Shown> shown,
+    KeptAnswer* kept = nullptr
+) {
     if (!shown) {
         co_return fail(std::move(shown.error()));
     }
@@ -73,7 +80,8 @@ Task<> answer(
     int status,
     Result<jobs::View> view
 ) {
-    auto encoded = co_await encode(call, services, std::move(view));
+    auto shown = co_await look_up(services, std::move(view));
+    auto encoded = co_await encode(call, services, std::move(shown));
     if (!encoded) {
         co_await refuse(call, services, version, std::move(encoded.error()));
         co_return;
@@ -129,7 +137,8 @@ Task<> get(Call& call, const Services& services, const Version& version) {
         co_return;
     }
     auto view = co_await services.jobs.get(call.caller.tenant, *id);
-    auto encoded = co_await encode(call, services, std::move(view), &kept);
+    auto shown = co_await look_up(services, std::move(view));
+    auto encoded = co_await encode(call, services, std::move(shown), &kept);
     if (!encoded) {
         co_await refuse(call, services, version, std::move(encoded.error()));
         co_return;
@@ -298,11 +307,17 @@ Task<> submit_and_answer(
         co_return;
     }
     const JobId id = submitted->view.job.id;
-    Result<jobs::View> view = std::move(submitted->view);
+    Result<execution::Shown> shown;
     if (*patience > Millis(0)) {
-        view = co_await wait_for_end(services, call.caller.tenant, id, Deadline::in(*patience));
+        auto view =
+            co_await wait_for_end(services, call.caller.tenant, id, Deadline::in(*patience));
+        shown = co_await look_up(services, std::move(view));
+    } else if (submitted->replayed) {
+        shown = co_await look_up(services, std::move(submitted->view));
+    } else {
+        shown = execution::Shown{std::move(submitted->view)};  // nothing was told or tried yet
     }
-    auto encoded = co_await encode(call, services, std::move(view));
+    auto encoded = co_await encode(call, services, std::move(shown));
     if (!encoded) {
         co_await refuse(call, services, version, std::move(encoded.error()));
         co_return;
