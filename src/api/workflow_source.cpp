@@ -167,7 +167,7 @@ Result<> take_workflow(
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }
-    into.workflow = std::move(*workflow);
+    json::put(into.workflow, std::move(*workflow));
     return {};
 }
 

@@ -1,6 +1,7 @@
 #include "base/json.hpp"
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include <boost/json/src.hpp>
@@ -51,6 +52,11 @@ Result<object> parse_object(std::string_view text, storage_ptr storage) {
         return fail(Code::invalid_argument, "expected a JSON object, got " + type_name(*parsed));
     }
     return std::move(parsed->get_object());
+}
+
+void put(object& into, object from) noexcept {
+    std::destroy_at(&into);
+    std::construct_at(&into, std::move(from));
 }
 
 const value* find(const object& in, std::string_view key) {

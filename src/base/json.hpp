@@ -27,6 +27,10 @@ Result<value> parse(std::string_view text, storage_ptr storage = {});
 // As parse(), and the document must be an object.
 Result<object> parse_object(std::string_view text, storage_ptr storage = {});
 
+// Into the place of what is there, with the storage that it was made in: assigning it would copy
+// each value into the other's.
+void put(object& into, object from) noexcept;
+
 // nullptr when absent or null.
 const value* find(const object& in, std::string_view key);
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <boost/json/monotonic_resource.hpp>
+
 namespace comfyd::json {
 namespace {
 
@@ -25,6 +27,19 @@ TEST(JsonParse, WholeNumbersKeepTheirKind) {
     EXPECT_TRUE(parse("1.0")->is_double());
     EXPECT_TRUE(parse("1e2")->is_double());
     EXPECT_EQ(parse("18446744073709551616")->as_double(), 18446744073709551616.0);
+}
+
+TEST(JsonPut, WhatIsPutSomewhereIsNotCopied) {
+    auto parsed = json::parse_object(
+        R"({"text": "a text that is too long to stand in the value itself"})",
+        boost::json::make_shared_resource<boost::json::monotonic_resource>()
+    );
+    ASSERT_TRUE(parsed);
+    const char* const text = parsed->at("text").get_string().data();
+    json::object into{{"old", 1}};
+    json::put(into, std::move(*parsed));
+    EXPECT_EQ(into.at("text").get_string().data(), text);
+    EXPECT_EQ(into.size(), 1U);
 }
 
 TEST(JsonParse, AllOfTheTextIsRead) {
