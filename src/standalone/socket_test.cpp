@@ -57,7 +57,7 @@ TEST_F(Sockets, HearARunInOrder) {
     const auto socket = open("me");
     const std::string id = server_.submit(small_picture(1), {{"client_id", "me"}});
     ASSERT_TRUE(wait_end(*socket, id));
-    EXPECT_THAT(
+    ASSERT_THAT(
         types(*socket),
         testing::ElementsAre(
             "status",

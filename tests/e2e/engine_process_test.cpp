@@ -20,10 +20,7 @@ std::vector<pid_t> children_of(pid_t parent) {
         if (entry.path().filename().native().find_first_not_of("0123456789") != std::string::npos) {
             continue;
         }
-        std::ifstream in(entry.path() / "stat");
-        const std::string text{
-            std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()
-        };
+        const std::string text = read_file(entry.path() / "stat");
         const auto name_end = text.rfind(") ");
         if (name_end == std::string::npos) {
             continue;

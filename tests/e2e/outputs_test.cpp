@@ -339,16 +339,13 @@ pid_t helper_of(pid_t parent) {
         if (name.find_first_not_of("0123456789") != std::string::npos) {
             continue;
         }
-        std::ifstream status(entry.path() / "stat");
-        std::string line;
-        std::getline(status, line);
+        const std::string line = read_file(entry.path() / "stat");
         const std::string after = line.substr(std::min(line.rfind(')') + 1, line.size()));
-        std::ifstream command(entry.path() / "cmdline");
-        std::string words((std::istreambuf_iterator<char>(command)), {});
         char state = 0;
         int ppid = 0;
         if (std::sscanf(after.c_str(), " %c %d", &state, &ppid) == 2 && ppid == parent &&
-            words.find(std::string("\0media\0", 7)) != std::string::npos) {
+            read_file(entry.path() / "cmdline").find(std::string("\0media\0", 7)) !=
+                std::string::npos) {
             return std::stoi(name);
         }
     }

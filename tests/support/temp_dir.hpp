@@ -4,10 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace comfyd::support {
 
@@ -41,10 +42,11 @@ private:
     std::filesystem::path path_;
 };
 
-// Empty when there is no such file.
+// Empty when there is no such file, or when it is one of a process that has just ended.
 inline std::string read_file(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
 }
 
 }  // namespace comfyd::support

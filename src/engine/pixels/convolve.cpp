@@ -105,7 +105,10 @@ void convolve_row(
     }
     const std::size_t floats = shape.row_floats();
     std::size_t i = 0;
-    for (; i + kBlock <= floats && !call.stopped(); i += kBlock) {
+    for (; i + kBlock <= floats; i += kBlock) {
+        if (call.stopped()) {
+            return;
+        }
         convolve_block(rows.data(), filter, shape.channels, i, out + i);
     }
     if (i < floats) {

@@ -87,6 +87,11 @@ TEST_F(Stopping, Pictures) {
     expect_cancelled(
         "ImageBlur", {{"image", large}, {"blur_radius", std::int64_t{500}}, {"sigma", 1.0}}
     );
+    // Stopped with most of a row left.
+    expect_cancelled(
+        "ImageBlur",
+        {{"image", picture(100'000, 8)}, {"blur_radius", std::int64_t{2}}, {"sigma", 1.0}}
+    );
     expect_cancelled(
         "ImageScale",
         {{"image", large},
