@@ -140,7 +140,11 @@ private:
     // An alias means the version that is current now.
     void find_models() {
         wanted_ = find_wanted_models(
-            desk_.rules.models, graph_, editor_format_ ? &*editor_format_ : nullptr, *catalogue_
+            desk_.rules.models,
+            spec_.tenant,
+            graph_,
+            editor_format_ ? &*editor_format_ : nullptr,
+            *catalogue_
         );
         if (!wanted_.models.empty()) {
             json::array models;

@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "admission/judge.hpp"
-#include "base/crypto.hpp"
 #include "base/text.hpp"
 #include "models/source.hpp"
 #include "models/wish.hpp"
+#include "workflow/files/address_names.hpp"
 
 namespace comfyd::admission {
 namespace {
-
-constexpr std::size_t kHashDigits = 16;
 
 std::string text_of(const json::object& from, std::string_view key) {
     return json::find_string(from, key).value_or(std::nullopt).value_or("");
@@ -93,8 +91,14 @@ std::string base_name(const models::Source& source) {
 
 class Finder {
 public:
-    Finder(const ModelRules& rules, const json::object* given, const workflow::Catalogue& catalogue)
+    Finder(
+        const ModelRules& rules,
+        const std::string& tenant,
+        const json::object* given,
+        const workflow::Catalogue& catalogue
+    )
         : rules_(rules),
+          tenant_(tenant),
           catalogue_(catalogue),
           registered_(rules.registered ? rules.registered() : nullptr) {
         if (rules.takes_properties) {
@@ -104,7 +108,7 @@ public:
 
     WantedModels find(const json::object& graph) {
         const bool has_any = (registered_ && !registered_->empty()) || rules_.list ||
-                             rules_.takes_addresses || !told_.empty();
+                             rules_.takes_addresses || rules_.takes_properties;
         if (!has_any) {
             return {};
         }
@@ -112,7 +116,11 @@ public:
         std::vector<bool> is_known(found_.uses.size());
         for (std::size_t i = 0; i < found_.uses.size(); ++i) {
             auto wanted = look_up(found_.uses[i]);
-            is_known[i] = wanted.has_value() || found_.uses[i].is_offered;
+            const bool is_own = !wanted && is_own_address(found_.uses[i].value);
+            is_known[i] = wanted.has_value() || is_own || found_.uses[i].is_offered;
+            if (is_own) {
+                need(found_.uses[i], found_.uses[i].value);
+            }
             if (wanted) {
                 add(i, std::move(*wanted));
             }
@@ -170,10 +178,10 @@ private:
         if (!may) {
             return std::nullopt;
         }
-        const std::string mark = to_hex(comfyd::sha256(address + "\n" + sha256));
         json::object wish{
             {"folder", folders.front()},
-            {"name", "from-" + mark.substr(0, kHashDigits) + "/" + base_name(*source)},
+            {"name",
+             workflow::address_folder(tenant_, address + "\n" + sha256) + "/" + base_name(*source)},
             {"source", address},
         };
         if (!sha256.empty()) {
@@ -191,23 +199,32 @@ private:
         if (!Requirement::can_name(wanted.name)) {
             return;
         }
-        const bool is_other = wanted.name != use.value;
-        if (is_other) {
+        if (wanted.name != use.value) {
             found_.changes.push_back({at, wanted.name});
         }
-        if (!is_other ? !use.is_offered : !is_offered(use, wanted.name)) {
+        need(use, wanted.name);
+        if (std::ranges::find(found_.models, wanted) == found_.models.end()) {
+            found_.models.push_back(std::move(wanted));
+        }
+    }
+
+    void need(const workflow::ModelUse& use, const std::string& name) {
+        if (name != use.value ? !is_offered(use, name) : !use.is_offered) {
             found_.coming.push_back(
                 {.node_id = use.node_id,
                  .class_type = use.class_type,
                  .input = use.input,
-                 .value = json::value(wanted.name),
+                 .value = json::value(name),
                  .is_coming = true}
             );
         }
-        found_.needs.insert({use.class_type, use.input, wanted.name});
-        if (std::ranges::find(found_.models, wanted) == found_.models.end()) {
-            found_.models.push_back(std::move(wanted));
-        }
+        found_.needs.insert({use.class_type, use.input, name});
+    }
+
+    // As it stands in workflows of earlier jobs and in their pictures.
+    bool is_own_address(const std::string& name) const {
+        return (rules_.takes_addresses || rules_.takes_properties) &&
+               workflow::is_address_name_of(name, tenant_) && Requirement::can_name(name);
     }
 
     bool is_offered(const workflow::ModelUse& use, const std::string& value) const {
@@ -219,6 +236,7 @@ private:
     }
 
     const ModelRules& rules_;
+    const std::string& tenant_;
     const workflow::Catalogue& catalogue_;
     std::shared_ptr<const models::Register> registered_;
     ToldModels told_;
@@ -256,11 +274,12 @@ void WantedModels::apply(json::object& graph) const {
 
 WantedModels find_wanted_models(
     const ModelRules& rules,
+    const std::string& tenant,
     const json::object& graph,
     const json::object* given,
     const workflow::Catalogue& catalogue
 ) {
-    return Finder(rules, given, catalogue).find(graph);
+    return Finder(rules, tenant, given, catalogue).find(graph);
 }
 
 Decision<Requirement> judge_need(

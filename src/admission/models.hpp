@@ -51,6 +51,7 @@ struct WantedModels {
 // `given`: what the editor saved, where the graph was made of that; else nullptr.
 WantedModels find_wanted_models(
     const ModelRules& rules,
+    const std::string& tenant,
     const json::object& graph,
     const json::object* given,
     const workflow::Catalogue& catalogue

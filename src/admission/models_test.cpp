@@ -34,12 +34,21 @@ protected:
     void know(const std::vector<RegisteredModel>& all) {
         register_ = std::make_shared<Register>(all, models::AllModels());
     }
-    static workflow::Catalogue catalogue(bool fetches) {
-        const json::object info = *json::parse_object(R"({
+    static workflow::Catalogue catalogue(bool fetches, const std::string& also = "") {
+        json::object info = *json::parse_object(R"({
             "CheckpointLoaderSimple": {"input": {"required": {"ckpt_name": [["there.safetensors"], {}]}}, "output": ["MODEL", "CLIP", "VAE"], "output_node": false},
             "LoraLoader": {"input": {"required": {"lora_name": [["there.safetensors"], {}]}}, "output": ["MODEL", "CLIP"], "output_node": false},
             "SaveImage": {"input": {"required": {"filename_prefix": ["STRING", {}]}}, "output": [], "output_node": true}
         })");
+        if (!also.empty()) {
+            info.at("CheckpointLoaderSimple")
+                .at("input")
+                .at("required")
+                .at("ckpt_name")
+                .at(0)
+                .as_array()
+                .emplace_back(also);
+        }
         auto classes = *workflow::NodeClasses::from_object_info(info);
         return workflow::Catalogue(
             {{.worker = "w", .classes = std::move(classes), .fetches_models = fetches}}
@@ -56,7 +65,7 @@ protected:
         return made;
     }
     WantedModels find(const json::object& graph, const json::object* given = nullptr) {
-        return find_wanted_models(rules_, graph, given, catalogue(true));
+        return find_wanted_models(rules_, "red", graph, given, catalogue(true));
     }
     static json::object saved(const std::string& name, const std::string& url) {
         return {
@@ -147,6 +156,33 @@ TEST_F(WantedModelsTest, WhatAWorkflowNamesLiesApart) {
     }
 }
 
+// What one tenant has from an address of its own is on the worker, and no business of others.
+TEST_F(WantedModelsTest, WhatATenantHasFromAnAddressIsItsOwn) {
+    rules_.takes_addresses = true;
+    const std::string address = "https://models.example.com/secret/style.safetensors?key=1";
+    const std::string name = find(graph(address)).models.at(0).name;
+    const workflow::Catalogue all = catalogue(true, name);
+    // Else it is a file that nobody has.
+    const auto may_have = [&](const std::string& tenant, const std::string& value) {
+        const json::object asked = graph(value);
+        const WantedModels wanted = find_wanted_models(rules_, tenant, asked, nullptr, all);
+        const workflow::MissingFile* coming = wanted.coming.empty() ? nullptr : &wanted.coming[0];
+        return coming != nullptr && coming->value == json::value(name) && coming->is_coming &&
+               judge_need(asked, all, {}, wanted).has_value();
+    };
+    EXPECT_TRUE(may_have("red", address)) << "it is there already";
+    EXPECT_TRUE(may_have("red", name)) << "as its pictures name it";
+    EXPECT_FALSE(may_have("blue", name));
+    EXPECT_FALSE(may_have("", name));
+    EXPECT_THAT(all.object_info()->text, testing::Not(testing::HasSubstr("from-")));
+    // Who knows the address may have it, too, under a name of their own.
+    const WantedModels others = find_wanted_models(rules_, "blue", graph(address), nullptr, all);
+    ASSERT_THAT(others.models, SizeIs(1));
+    EXPECT_NE(others.models[0].name, name);
+    rules_.takes_addresses = false;
+    EXPECT_FALSE(may_have("red", name)) << "nor its own, where workflows may not say";
+}
+
 TEST_F(WantedModelsTest, AnythingMayStandInANote) {
     rules_.takes_properties = true;
     for (const char* odd :
@@ -164,7 +200,7 @@ TEST_F(WantedModelsTest, SomeWorkerMustBeAbleToFetch) {
     const json::object asked = graph("new.safetensors");
     for (const bool fetches : {true, false}) {
         const workflow::Catalogue all = catalogue(fetches);
-        const WantedModels wanted = find_wanted_models(rules_, asked, nullptr, all);
+        const WantedModels wanted = find_wanted_models(rules_, "red", asked, nullptr, all);
         const auto need = judge_need(asked, all, {}, wanted);
         EXPECT_EQ(need.has_value(), fetches);
         if (!need) {

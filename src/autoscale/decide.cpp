@@ -154,8 +154,9 @@ private:
     void grow() {
         const bool waits = memory_.grew_at && now_ - *memory_.grew_at < settings_.up_cooldown;
         if (waits && total() > 0 && !is_in_burst() && made_.why != Why::minimum) {
-            made_.machines = total();
-            made_.why = Why::cooldown;
+            const int least = std::min(numbers_.minimum, settings_.max);
+            made_.machines = std::max(total(), least);
+            made_.why = least > total() ? Why::minimum : Why::cooldown;
         }
     }
 

@@ -14,6 +14,7 @@ const json::object& object_of(const json::object& about, std::string_view key) {
 json::object Memory::to_json() const {
     return {
         {"starts", starts.to_json()},
+        {"wakes", wakes.to_json()},
         {"spent", spent.to_json()},
         {"history", history.to_json()},
     };
@@ -22,6 +23,7 @@ json::object Memory::to_json() const {
 Memory Memory::from_json(const json::object& about) {
     Memory memory;
     memory.starts = Starts::from_json(object_of(about, "starts"));
+    memory.wakes = Starts::from_json(object_of(about, "wakes"));
     memory.spent = Spending::from_json(object_of(about, "spent"));
     memory.history = History::from_json(object_of(about, "history"));
     return memory;

@@ -28,6 +28,7 @@ struct Memory {
     bool works_for_batch = false;       // one was started for it, and stays until it is done
 
     Starts starts{};
+    Starts wakes{};  // of machines that were stopped
     Spending spent{};
     History history{};
 

@@ -108,20 +108,28 @@ Spending Spending::from_json(const json::object& about) {
     return spending;
 }
 
-std::optional<Tightest> tightest(
+std::vector<Tightest> limits(
     const Budget& budget, const std::vector<const Spending*>& spent, Time now
 ) {
-    std::optional<Tightest> found;
+    std::vector<Tightest> found;
     for (const Span span : kSpans) {
         Tightest one{span, limit(budget, span), 0, ending(span, now)};
         for (const Spending* spending : spent) {
             one.spent_usd += spending->spent(span, now);
         }
-        if (one.limit_usd > 0 && (!found || one.part() > found->part())) {
-            found = one;
+        if (one.limit_usd > 0) {
+            found.push_back(one);
         }
     }
     return found;
+}
+
+std::optional<Tightest> tightest(
+    const Budget& budget, const std::vector<const Spending*>& spent, Time now
+) {
+    const std::vector<Tightest> all = limits(budget, spent, now);
+    const auto most = std::ranges::max_element(all, {}, &Tightest::part);
+    return most == all.end() ? std::nullopt : std::optional(*most);
 }
 
 }  // namespace comfyd::autoscale

@@ -50,7 +50,11 @@ struct Tightest {
     double part() const { return limit_usd > 0 ? spent_usd / limit_usd : 0; }
     double left_usd() const { return limit_usd > spent_usd ? limit_usd - spent_usd : 0; }
 };
-// Of the sum of several pools, which may be one. nullopt: there is no limit.
+// Each limit of a budget, and what was spent of it by all these together.
+std::vector<Tightest> limits(
+    const Budget& budget, const std::vector<const Spending*>& spent, Time now
+);
+// Of those. nullopt: there is none.
 std::optional<Tightest> tightest(
     const Budget& budget, const std::vector<const Spending*>& spent, Time now
 );

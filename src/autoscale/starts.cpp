@@ -44,6 +44,14 @@ double Starts::seconds(double part) const {
     return at_part(std::move(all), part);
 }
 
+std::size_t Starts::known() const {
+    std::size_t all = 0;
+    for (const auto& [place, known] : places_) {
+        all += known.size();
+    }
+    return all;
+}
+
 json::object Starts::to_json() const {
     json::object about;
     for (const auto& [place, known] : places_) {

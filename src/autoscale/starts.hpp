@@ -22,6 +22,8 @@ public:
     // Of all places.
     double seconds(double part) const;
 
+    std::size_t known() const;  // starts
+
     json::object to_json() const;
     static Starts from_json(const json::object& about);
 

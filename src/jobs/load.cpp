@@ -42,6 +42,7 @@ Load Dispatcher::load() const {
     }
     load.backlog = scheduler_.backlog();
     load.arrived_s = scheduler_.arrived_s();
+    load.gpu_speeds = scheduler_.gpu_speeds();
     for (const auto& worker : fleet_.workers()) {
         const WorkerInfo info = worker->info();
         if (info.url == "engine:") {

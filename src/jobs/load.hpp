@@ -40,6 +40,8 @@ struct Load {
     // asks for: for who decides where it is led. Not told to other nodes.
     std::vector<scheduler::Backlog> backlog{};
     std::map<std::string, double> arrived_s{};
+    // By type of GPU, as its workers tell it: how many times as fast as one of them. Likewise.
+    std::map<std::string, double> gpu_speeds{};
 };
 
 }  // namespace comfyd::jobs

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "scheduler/batch_times.hpp"
@@ -38,6 +39,9 @@ public:
         const std::uint64_t whole = vram_bytes(profile, gpu_type);
         return whole > models ? whole - models : 0;
     }
+    // How many times as fast each type of GPU runs as the one that was seen last, as far as both
+    // have run the same.
+    virtual std::map<std::string, double> gpu_speeds() const { return {}; }
     // Changes whenever an answer may have changed by more than a little, so that what was made of
     // them can be kept.
     virtual std::uint64_t version() const = 0;

@@ -79,6 +79,19 @@ std::vector<std::string> Predictor::gpu_types() const {
     return types;
 }
 
+std::map<std::string, double> Predictor::gpu_speeds() const {
+    std::map<std::string, double> speeds;
+    const std::vector<std::string> types = gpu_types();
+    for (const std::string& type : types) {
+        if (type == types.front()) {
+            speeds[type] = 1;
+        } else if (const auto ratio = log_ratio(type, types.front())) {
+            speeds[type] = std::exp(-ratio->first);
+        }
+    }
+    return speeds;
+}
+
 const Predictor::OnGpu* Predictor::find_on(const Shape& shape, std::string_view gpu_type) {
     const auto found = std::ranges::find(shape.on, gpu_type, &OnGpu::gpu_type);
     return found == shape.on.end() ? nullptr : &*found;

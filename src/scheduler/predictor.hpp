@@ -70,6 +70,7 @@ public:
         const override;
     std::uint64_t batched_bytes(const Profile& profile, const std::string& gpu_type) const override;
     bool knows_runs(const Profile& profile, const std::string& gpu_type) const override;
+    std::map<std::string, double> gpu_speeds() const override;
     std::uint64_t version() const override { return version_; }
 
     // As run_seconds(), and how sure that is.

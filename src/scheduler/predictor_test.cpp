@@ -95,6 +95,17 @@ TEST(Predictor, AnotherTypeOfGpuIsScaledByTheLearnedRatio) {
     EXPECT_NEAR(predictor.run_seconds(make_profile("other way", 30), "L40S"), 5, 0.05);
 }
 
+TEST(Predictor, TypesOfGpuAreAsFastAsTheirRunsOfTheSame) {
+    Predictor predictor;
+    EXPECT_TRUE(predictor.gpu_speeds().empty());
+    const auto known = make_profile("known");
+    run(predictor, known, "L40S", 10);
+    EXPECT_EQ(predictor.gpu_speeds().size(), 1U);
+    run(predictor, known, "H200", 4);
+    const auto speeds = predictor.gpu_speeds();
+    EXPECT_NEAR(speeds.at("H200") / speeds.at("L40S"), 2.5, 0.01);
+}
+
 TEST(Predictor, SimilarWorkflowsAreScaledByTheirWork) {
     Predictor predictor;
     run(predictor, make_profile("a", 100), "L40S", 12);

@@ -66,6 +66,7 @@ public:
     void release(Index profile);
     const Entry& operator[](Index profile) const { return entries_[profile]; }
 
+    const Estimates& estimates() const { return estimates_; }
     Index intern_type(const std::string& gpu_type) { return types_.intern(gpu_type); }
     const std::string& type(Index gpu_type) const { return types_[gpu_type]; }
     Index intern_model(const Model& model);

@@ -335,6 +335,9 @@ std::vector<Backlog> Scheduler::backlog() const {
 std::map<std::string, double> Scheduler::arrived_s() const {
     return impl_->arrived_s();
 }
+std::map<std::string, double> Scheduler::gpu_speeds() const {
+    return impl_->profiles_.estimates().gpu_speeds();
+}
 WorkerUse Scheduler::use_of(const std::string& worker, Time now) const {
     return impl_->use_of(worker, now);
 }

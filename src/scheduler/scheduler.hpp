@@ -287,6 +287,8 @@ public:
     // Expected seconds of all that was ever added but for best effort, by the pool that it asks
     // for; they only grow.
     std::map<std::string, double> arrived_s() const;
+    // As Estimates::gpu_speeds().
+    std::map<std::string, double> gpu_speeds() const;
     WorkerUse use_of(const std::string& worker, Time now) const;
     // REQUIRES: at most Warmth::kKindsMax kinds, by a profile each.
     Warmth warmth(const std::vector<ProfilePtr>& kinds, Time now) const;

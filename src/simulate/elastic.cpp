@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <deque>
-#include <numbers>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -65,6 +65,9 @@ public:
             }
         }
         for (std::size_t at = 0; at < nodes_.size(); ++at) {
+            for (const std::uint32_t job : nodes_[at].jobs) {
+                outcome_.waits[job] = -1;
+            }
             stop(at);
         }
         outcome_.usd = outcome_.machine_hours * settings_.usd_per_hour;
@@ -72,10 +75,11 @@ public:
     }
 
 private:
+    // What has not run long after the last job came never will.
     bool is_over(double last) const {
-        constexpr double kNever = 20 * 86'400;
-        return next_ == jobs_.size() && waiting() == 0 && running_ == 0 &&
-               (now_ > last + kAfterwards || now_ > kNever);
+        constexpr double kNever = 14 * 86'400;
+        const bool is_done = next_ == jobs_.size() && waiting() == 0 && running_ == 0;
+        return (is_done && now_ > last + kAfterwards) || now_ > last + kNever;
     }
     std::size_t waiting() const {
         std::size_t all = 0;
@@ -138,6 +142,7 @@ private:
                 const auto wait_class = static_cast<std::size_t>(jobs_[*job].wait_class);
                 queues_[wait_class].push_front(*job);
                 queued_s_[wait_class] += jobs_[*job].seconds;
+                outcome_.waits[*job] = -1;
                 outcome_.repeated += 1;
             }
             running_ -= node.jobs.size();
@@ -187,9 +192,7 @@ private:
         for (const std::uint32_t job : node.jobs) {
             queued_s_[static_cast<std::size_t>(jobs_[job].wait_class)] -= jobs_[job].seconds;
             longest = std::max(longest, jobs_[job].seconds);
-            if (outcome_.waits[job] < 0) {
-                outcome_.waits[job] = static_cast<float>(now_ - jobs_[job].at_s);
-            }
+            outcome_.waits[job] = static_cast<float>(now_ - jobs_[job].at_s);
         }
         const auto others = static_cast<double>(node.jobs.size() - 1);
         node.free_at = now_ + longest * (1 + settings_.merge_cost * others);
@@ -360,8 +363,8 @@ private:
 double ElasticOutcome::wait(double part) const {
     std::vector<float> counted;
     for (std::size_t at = 0; at < waits.size(); ++at) {
-        if (classes[at] != WaitClass::batch && waits[at] >= 0) {
-            counted.push_back(waits[at]);
+        if (classes[at] != WaitClass::batch) {
+            counted.push_back(waits[at] < 0 ? std::numeric_limits<float>::infinity() : waits[at]);
         }
     }
     if (counted.empty()) {
@@ -376,53 +379,6 @@ ElasticOutcome run_elastic(
     const std::vector<ElasticJob>& jobs, ElasticRule& rule, const ElasticSettings& settings
 ) {
     return World(jobs, rule, settings).run();
-}
-
-double least_usd(const std::vector<ElasticJob>& jobs, const ElasticSettings& settings) {
-    double seconds = 0;
-    for (const ElasticJob& job : jobs) {
-        seconds += job.seconds;
-    }
-    return seconds / kHour * settings.usd_per_hour;
-}
-
-std::vector<ElasticJob> make_elastic_day(std::uint64_t seed, int days) {
-    constexpr int kBursts = 10;
-    constexpr double kDay = 86'400;
-    constexpr double kBusiest = 0.55;  // jobs a second at noon
-    Random random(seed);
-    std::vector<std::pair<double, double>> bursts;
-    for (int i = 0; i < kBursts * days; ++i) {
-        const double day = std::floor(static_cast<double>(i) / kBursts);
-        const double begin = (day + 0.3 + 0.6 * random.uniform()) * kDay;
-        bursts.emplace_back(begin, begin + 60 + 240 * random.uniform());
-    }
-    std::vector<ElasticJob> jobs;
-    for (double now = 0; now < days * kDay;) {
-        const double hour = std::fmod(now, kDay) / kHour;
-        double rate = 0.002;  // at night
-        if (hour >= 6.5) {
-            rate = kBusiest * std::max(0.05, std::sin((hour - 6.5) / 17.5 * std::numbers::pi));
-        }
-        const bool is_burst = std::ranges::any_of(bursts, [now](const auto& span) {
-            return now >= span.first && now < span.second;
-        });
-        rate *= is_burst ? 5 : 1;
-        now += random.exponential(1 / rate);
-        ElasticJob job;
-        job.at_s = now;
-        const bool is_long = random.uniform() < 0.12;
-        job.seconds =
-            is_long ? 60 + 90 * random.uniform() : 4 * std::exp(0.5 * random.normal() - 0.125);
-        job.kind = static_cast<std::uint32_t>(jobs.size());  // none is like another
-        const double chance = random.uniform();
-        job.wait_class = chance < 0.2    ? WaitClass::high
-                         : chance < 0.8  ? WaitClass::medium
-                         : chance < 0.95 ? WaitClass::low
-                                         : WaitClass::batch;
-        jobs.push_back(job);
-    }
-    return jobs;
 }
 
 }  // namespace comfyd::simulate

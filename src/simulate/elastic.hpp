@@ -64,7 +64,7 @@ struct ElasticOutcome {
     std::vector<double> usd_by_day{};  // from the first midnight
     double idle_hours = 0;             // paid, ready and without a job
     double starting_hours = 0;         // paid before they were ready
-    std::vector<float> waits;          // by job, until it first ran; below 0: never
+    std::vector<float> waits;          // by job, until the run that it ended with; below 0: never
     std::uint64_t starts = 0;
     std::uint64_t lost = 0;      // machines that were taken back
     std::uint64_t repeated = 0;  // runs that were lost with one
@@ -80,8 +80,18 @@ ElasticOutcome run_elastic(
     const std::vector<ElasticJob>& jobs, ElasticRule& rule, const ElasticSettings& settings
 );
 
-// What is paid where every machine is paid only while it works and is there at once.
+// What is paid where every machine is paid only while it works and is there at once: nobody can do
+// it for less.
 double least_usd(const std::vector<ElasticJob>& jobs, const ElasticSettings& settings);
+// What it costs at least that nobody waits, where all is known beforehand: machines are ordered so
+// early that they are ready in time, and stopped where a start costs less than the time until they
+// are needed. Jobs are in the order in which they come, and are not merged.
+double foreseen_usd(const std::vector<ElasticJob>& jobs, const ElasticSettings& settings);
+
+// Times of 5 to 20 minutes by day in which no machine is to be had.
+std::vector<std::pair<double, double>> make_stock_outs(
+    std::uint64_t seed, double days, int each_day
+);
 
 // A day with a quiet night, a wave by day, ten bursts and one job in eight of one to two and a half
 // minutes among many of seconds.

@@ -83,6 +83,7 @@ ElasticComparison compare_elastic(
     const double p95_s = comparison.own.front().wait(0.95);
     comparison.fixed = find_fixed(jobs, settings, p95_s, std::max(kFixedMax, scaling.max));
     comparison.least_usd = least_usd(jobs, settings);
+    comparison.foreseen_usd = foreseen_usd(jobs, settings);
     return comparison;
 }
 
@@ -103,14 +104,25 @@ std::string to_text(const ElasticComparison& comparison) {
     std::snprintf(
         text.data(),
         text.size(),
-        "\nof the cost of the cheapest fixed fleet that is as quick: %.0f %%; paid only while it "
-        "works: %.2f USD\npeers' rules that are both cheaper and quicker: %zu of %zu\n",
+        "\nof the cost of the cheapest fixed fleet that is as quick: %.0f %%\n"
+        "who knew all beforehand and let nobody wait: %.2f USD; paid only while it works: %.2f "
+        "USD\n"
+        "machines taken back: %llu, runs lost with them: %llu\n"
+        "peers' rules that are both cheaper and quicker: %zu of %zu\n",
         comparison.fixed.usd > 0 ? own.usd / comparison.fixed.usd * 100 : 0,
+        comparison.foreseen_usd,
         comparison.least_usd,
+        static_cast<unsigned long long>(own.lost),
+        static_cast<unsigned long long>(own.repeated),
         comparison.better_than(own).size(),
         comparison.peers.size()
     );
-    return out + text.data();
+    out += text.data();
+    if (const auto never = std::ranges::count_if(own.waits, [](float wait) { return wait < 0; });
+        never > 0) {
+        out += "jobs that never ran: " + std::to_string(never) + "\n";
+    }
+    return out;
 }
 
 }  // namespace comfyd::simulate

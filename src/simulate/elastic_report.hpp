@@ -15,6 +15,7 @@ struct ElasticComparison {
     std::vector<ElasticOutcome> peers;
     ElasticOutcome fixed;  // the smallest fixed fleet whose 95th percentile is not longer than ours
     double least_usd = 0;
+    double foreseen_usd = 0;
 
     // Peers that are cheaper and quicker than `one`.
     std::vector<const ElasticOutcome*> better_than(const ElasticOutcome& one) const;

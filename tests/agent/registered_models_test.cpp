@@ -163,6 +163,148 @@ TEST_F(RegisteredModels, AnAddressInALoaderIsFetchedUnderANameOfItsOwn) {
     }
 }
 
+// Both use one worker, whose lists say what is on it.
+TEST_F(RegisteredModels, WhatATenantHasFromAnAddressNobodyElseSeesOrUses) {
+    server_.serve("/secret/mine.safetensors", {.bytes = file_});
+    const auto key = [](const std::string& text) { return to_hex(sha256(text)); };
+    start(
+        1,
+        "fetching:\n  addresses: true\n  hosts: [\"" + server_.host() + "\"]\n" +
+            "auth:\n  keys:\n    - {name: op, operator: true, sha256: " + key("key-of-op") +
+            "}\n    - {name: a, tenant: acme, sha256: " + key("key-of-acme") +
+            "}\n    - {name: b, tenant: bolt, sha256: " + key("key-of-bolt") + "}\n"
+    );
+    const auto as = [](const std::string& text) {
+        net::Headers headers;
+        headers.set("Authorization", "Bearer " + text);
+        return headers;
+    };
+    const auto ask = [&](const std::string& who, const std::string& path) {
+        net::ClientRequest request;
+        request.method = "GET";
+        request.url = path;
+        request.headers = as(who);
+        return gateway_->http().send(request);
+    };
+    const auto submit = [&](const std::string& who, const std::string& model) {
+        net::ClientRequest request;
+        request.method = "POST";
+        request.url = "/api/v2/jobs";
+        request.headers = as(who);
+        request.body = json::serialize(json::object{{"workflow", workflow_with(model, who)}});
+        return gateway_->http().send(request);
+    };
+    const auto is_done = [&](const Reply& submitted) {
+        const std::string path =
+            "/api/v2/jobs/" + std::string(submitted.json_at("/id").as_string());
+        return wait_until([&] {
+            return Comfyd::status_of(ask("key-of-acme", path).json()) == "succeeded";
+        });
+    };
+    const Reply first = submit("key-of-acme", server_.url("/secret/mine.safetensors"));
+    ASSERT_LT(first.status, 300) << first.body;
+    ASSERT_TRUE(is_done(first)) << gateway_->log();
+    std::string name;
+    for (const auto& entry : fs::directory_iterator(path_of(0, ""))) {
+        const std::string folder = entry.path().filename();
+        name = folder.starts_with("from-") ? folder + "/mine.safetensors" : name;
+    }
+    ASSERT_FALSE(name.empty());
+    for (const char* path :
+         {"/object_info",
+          "/object_info/CheckpointLoaderSimple",
+          "/models/checkpoints",
+          "/experiment/models/checkpoints",
+          "/v2/models"}) {
+        const Reply shown = ask("key-of-bolt", path);
+        EXPECT_EQ(shown.status, 200) << path;
+        EXPECT_THAT(shown.body, Not(HasSubstr("from-"))) << path;
+    }
+    const Reply stolen = submit("key-of-bolt", name);
+    EXPECT_EQ(stolen.status, 422) << stolen.body;
+    const Reply wrong = submit("key-of-bolt", "nobody-has-this.safetensors");
+    EXPECT_THAT(wrong.body, Not(HasSubstr("from-")));
+    const Reply again = submit("key-of-acme", name);
+    ASSERT_LT(again.status, 300) << again.body;
+    EXPECT_TRUE(is_done(again)) << gateway_->log();
+    EXPECT_EQ(fetches("/secret/mine.safetensors"), 1U);
+}
+
+TEST_F(RegisteredModels, ADiskWithLessRoomThanAModelNeedsIsNotAsked) {
+    start(1);
+    server_.serve("/huge", {.bytes = file_});
+    register_model("huge.safetensors", "/huge", {{"bytes", 900'000'000'000'000}});
+    const std::string id = gateway_->submit(workflow_with("huge.safetensors"));
+    const std::string path = "/v2/workflows/execution/" + id + "/explain";
+    std::string told;
+    EXPECT_TRUE(wait_until([&] {
+        told = gateway_->http().get(path).body;
+        return told.find("disk") != std::string::npos;
+    })) << told;
+    EXPECT_THAT(told, HasSubstr("w0"));
+    EXPECT_EQ(Comfyd::status_of(gateway_->job(id)), "queued");
+    EXPECT_EQ(fetches("/huge"), 0U);
+}
+
+TEST_F(RegisteredModels, OddNamesLeadNowhereInNoDialect) {
+    server_.serve("/new", {.bytes = file_});
+    start(
+        1,
+        "fetching:\n  addresses: true\n  properties: true\n  hosts: [\"" + server_.host() + "\"]\n"
+    );
+    const std::string up = "../../../../../../../../";
+    const std::vector<std::string> names{
+        up + "tmp/a.safetensors",
+        "..",
+        "a/../../b.safetensors",
+        "/etc/passwd.safetensors",
+        "\\\\host\\share\\a.safetensors",
+        "C:\\a.safetensors",
+        std::string("a\0b.safetensors", 15),
+        "a\nb\tc.safetensors",
+        std::string(100'000, 'x') + ".safetensors",
+        "\u202e\ufeff/\U0001F600.safetensors",
+        ".hidden.safetensors",
+        "from-" + std::string(32, '0') + "/a.safetensors",
+        "a@2.safetensors",
+        server_.url("/new/" + up + "a.safetensors?x=../.."),
+        server_.url("/%2e%2e%2f%2e%2e%2fa.safetensors"),
+        server_.url("/%00a.safetensors"),
+        "upload:" + std::string(64, '0'),
+        "s3://bucket/a.safetensors",
+    };
+    for (const std::string& name : names) {
+        const json::object graph = workflow_with(name);
+        for (const auto& [path, body] :
+             {std::pair<std::string, json::object>{"/api/v2/jobs", {{"workflow", graph}}},
+              {"/prompt", {{"prompt", graph}}},
+              {"/v2/workflows/validate", {{"workflow", graph}}},
+              {"/v2/workflows/plan", {{"workflow", graph}}}}) {
+            const Reply reply = gateway_->http().post_json(path, body);
+            EXPECT_LT(reply.status, 500) << path << " " << name.substr(0, 64) << reply.body;
+        }
+        const std::string place = "checkpoints/" + net::percent_encode(name);
+        const json::object version{{"source", server_.url("/new")}};
+        const Reply made = put(place, version);
+        // Odd, and names all the same.
+        const bool is_good = name.starts_with("\u202e") || name.starts_with("from-");
+        EXPECT_EQ(made.status == 201, is_good) << name.substr(0, 64) << made.body;
+        EXPECT_LT(made.status, 500) << name.substr(0, 64) << made.body;
+        EXPECT_LT(gateway_->http().get("/v2/models/" + place).status, 500);
+    }
+    expect_succeeded(gateway_->submit(support::text_to_image("it goes on")));
+    for (const auto& entry : fs::recursive_directory_iterator(
+             fs::path(agents_[0]->comfyui()), fs::directory_options::skip_permission_denied
+         )) {
+        const std::string path = entry.path().string();
+        EXPECT_TRUE(
+            !path.ends_with(".safetensors") || path.starts_with(path_of(0, "").string()) ||
+            path.find("/models/") != std::string::npos
+        ) << path;
+    }
+    EXPECT_FALSE(fs::exists("/tmp/a.safetensors"));
+}
+
 TEST_F(RegisteredModels, AnOperatorsListIsAskedLast) {
     server_.serve("/list", {.bytes = file_});
     const std::string list = folder_.write(

@@ -72,7 +72,13 @@ void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
         ->check(CLI::IsMember({"show", "events", "decisions", "resize", "resume", "remove", "logs"})
         )
         ->type_name("ACTION");
-    command.add_option("what", flags.what, "A pool, or an instance")->type_name("NAME|ID");
+    command
+        .add_option(
+            "what",
+            flags.what,
+            "A pool (events, decisions: of that one alone), or an instance (remove, logs)"
+        )
+        ->type_name("NAME|ID");
     command.add_option("size", flags.size, "resize: how many machines, or \"configured\"")
         ->type_name("NUMBER");
     command.add_option("--lines", flags.lines, "logs: how many of the latest")
@@ -646,7 +652,14 @@ void add_elastic_flags(CLI::App& command, ElasticFlags& flags) {
     );
     command.add_option("--start-seconds", flags.start_s, "How long a start takes (default 90)");
     command.add_option(
-        "--spot-hours", flags.spot_hours, "Mean time until a machine is taken back (0: never)"
+        "--spot-hours",
+        flags.spot_hours,
+        "Mean time until a machine is taken back, 0: never (made-up days: 4, else 0)"
+    );
+    command.add_option(
+        "--stock-outs",
+        flags.stock_outs,
+        "Times a day at which no machine is to be had for 5 to 20 minutes (made-up days: 3, else 0)"
     );
     command.add_option(
         "--usd-per-hour", flags.usd_per_hour, "Of a machine (default: of the first GPU of --fleet)"

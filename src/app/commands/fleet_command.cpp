@@ -195,7 +195,7 @@ std::string print_fleet_decisions(const json::object& answer) {
     const json::array& now = list_of(answer, "now");
     const json::array& before = list_of(answer, "decisions");
     if (now.empty() && before.empty()) {
-        return "no pool is scaled\n";
+        return "no such pool is scaled\n";
     }
     std::string out;
     for (const json::value& item : now) {
@@ -230,12 +230,14 @@ int run_fleet(FleetFlags flags) {
     if (flags.action == "show") {
         return show(flags);
     }
+    const std::string of_pool =
+        flags.what.empty() ? std::string() : "?pool=" + net::percent_encode(flags.what);
     if (flags.action == "events") {
-        const Asked asked = ask_server({flags.url, flags.key, base + "/events"});
+        const Asked asked = ask_server({flags.url, flags.key, base + "/events" + of_pool});
         return tell(flags, asked, asked.answer ? print_fleet_events(*asked.answer) : "");
     }
     if (flags.action == "decisions") {
-        const Asked asked = ask_server({flags.url, flags.key, base + "/decisions"});
+        const Asked asked = ask_server({flags.url, flags.key, base + "/decisions" + of_pool});
         return tell(flags, asked, asked.answer ? print_fleet_decisions(*asked.answer) : "");
     }
     const bool is_pool = flags.action == "resize" || flags.action == "resume";

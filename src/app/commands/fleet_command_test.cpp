@@ -32,5 +32,21 @@ TEST(FleetCommand, PrintsPoolsMachinesAndEvents) {
     EXPECT_EQ(print_fleet_events({}), "");
 }
 
+TEST(FleetCommand, PrintsWhatIsDecidedNowAndWasBefore) {
+    const auto answer = json::parse_object(R"({
+        "now": [{"pool": "gold", "machines": 2, "dry_run": true, "sentence": "start 2: 9 jobs wait"}],
+        "decisions": [{"at": "2026-11-18T12:00:00.000Z", "pool": "gold", "were": 3, "machines": 0,
+                       "sentence": "stop 3 of 3 machines"}]})");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(
+        print_fleet_decisions(*answer),
+        "pool gold: 2 (dry run)\n"
+        "  start 2: 9 jobs wait\n"
+        "\n"
+        "  2026-11-18T12:00:00.000Z  gold  3 -> 0  stop 3 of 3 machines\n"
+    );
+    EXPECT_EQ(print_fleet_decisions({}), "no such pool is scaled\n");
+}
+
 }  // namespace
 }  // namespace comfyd::app

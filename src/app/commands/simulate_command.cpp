@@ -239,6 +239,11 @@ Result<> write_plots(
 Result<std::string> simulate_elastic(
     const SimulateFlags& flags, const simulate::GpuTable& table, const simulate::GpuType& type
 ) {
+    if (flags.prewarm || !flags.html.empty() || !flags.svg.empty() || !flags.output.empty()) {
+        return fail(
+            Code::invalid_argument, "--autoscale goes without --prewarm, --html, --svg and --output"
+        );
+    }
     simulate::ElasticSettings settings;
     settings.seed = flags.made.seed;
     settings.merge_max = flags.settings.merge_max;
@@ -246,9 +251,16 @@ Result<std::string> simulate_elastic(
     const bool has_source = flags.synthetic || !flags.trace.empty() || !flags.record.empty();
     if (!has_source) {
         constexpr int kDaysMax = 31;
-        const int days = std::clamp(flags.elastic.days, 1, kDaysMax);
+        constexpr double kSpotHours = 4;
+        constexpr int kStockOuts = 3;
+        ElasticFlags elastic = flags.elastic;
+        if (elastic.days < 1 || elastic.days > kDaysMax) {
+            return fail(Code::invalid_argument, "--days is 1 to 31");
+        }
+        elastic.spot_hours = elastic.spot_hours.value_or(kSpotHours);
+        elastic.stock_outs = elastic.stock_outs.value_or(kStockOuts);
         return elastic_text(
-            flags.elastic, simulate::make_elastic_day(flags.made.seed, days), type, settings
+            elastic, simulate::make_elastic_day(flags.made.seed, elastic.days), type, settings
         );
     }
     const auto trace = load_trace(flags, table);

@@ -86,8 +86,42 @@ TEST_F(SimulateCommand, ScalingIsComparedWithFixedFleetsAndTheRulesOfOthers) {
         HasSubstr("With 0 to 60 machines at 0.40 USD an hour, taken back after 4 h on average, and "
                   "up to 8 jobs in a run, this would have cost ")
     );
-    flags_.elastic.min = 100;
-    EXPECT_THAT(refusal(), HasSubstr("--min"));
+    flags_.elastic.stock_outs = 2;
+    EXPECT_THAT(*simulate_text(flags_, true), HasSubstr("on average, 2 times out of stock, and"));
+}
+
+TEST_F(SimulateCommand, AMadeUpDayHasMachinesThatAreTakenBackAndTimesWithoutStock) {
+    flags_ = {};
+    flags_.elastic.is_wanted = true;
+    const auto text = simulate_text(flags_, true);
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_THAT(*text, HasSubstr("taken back after 4 h on average, 3 times out of stock"));
+    EXPECT_THAT(*text, HasSubstr("who knew all beforehand"));
+}
+
+TEST_F(SimulateCommand, WhatCannotBeScaledSoIsRefusedByItsFlag) {
+    flags_.elastic.is_wanted = true;
+    const auto refused = [this](const char* flag, auto change) {
+        const SimulateFlags before = flags_;
+        change(flags_);
+        EXPECT_THAT(refusal(), HasSubstr(flag));
+        flags_ = before;
+    };
+    refused("--min", [](SimulateFlags& flags) { flags.elastic.min = 100; });
+    refused("--max", [](SimulateFlags& flags) { flags.elastic.max = 0; });
+    refused("--spare", [](SimulateFlags& flags) { flags.elastic.spare = -1; });
+    refused("--idle-timeout", [](SimulateFlags& flags) { flags.elastic.idle_timeout_s = -1; });
+    refused("--start-seconds", [](SimulateFlags& flags) { flags.elastic.start_s = 1e9; });
+    refused("--spot-hours", [](SimulateFlags& flags) { flags.elastic.spot_hours = 0.005; });
+    refused("--spot-hours", [](SimulateFlags& flags) { flags.elastic.spot_hours = -1; });
+    refused("--stock-outs", [](SimulateFlags& flags) { flags.elastic.stock_outs = -1; });
+    refused("--usd-per-hour", [](SimulateFlags& flags) { flags.elastic.usd_per_hour = -1; });
+    refused("--merge", [](SimulateFlags& flags) { flags.settings.merge_max = 0; });
+    refused("--html", [](SimulateFlags& flags) { flags.html = "page.html"; });
+    refused("--days", [](SimulateFlags& flags) {
+        flags.synthetic = false;
+        flags.elastic.days = 99;
+    });
 }
 
 TEST_F(SimulateCommand, ATraceThatWasWrittenGivesTheSameAnswer) {

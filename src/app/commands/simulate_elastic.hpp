@@ -2,6 +2,7 @@
 // fleets and peers' rules.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "simulate/elastic_report.hpp"
@@ -18,8 +19,10 @@ struct ElasticFlags {
     int spare = 0;
     int idle_timeout_s = 300;
     double start_s = 90;
-    double spot_hours = 0;
-    double usd_per_hour = 0;  // 0: as the type of GPU
+    // Of made-up days a few, where nothing is said; of jobs that are told none.
+    std::optional<double> spot_hours{};
+    std::optional<int> stock_outs{};  // a day
+    double usd_per_hour = 0;          // 0: as the type of GPU
 };
 
 // Jobs of a trace on machines of one type of GPU.

@@ -279,7 +279,7 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const
     }
     goal.name = pool.name;
     goal.size = pool.size;
-    goal.parked = pool.parked;
+    goal.parked = scaling_.parking_pays(pool.name) ? pool.parked : 0;
     goal.software = pool.software;
     goal.offers = pool.offers;
     if (const auto pending = requesting_.find(pool.name); pending != requesting_.end()) {

@@ -16,7 +16,6 @@ using enum InstanceState;
 constexpr Millis kStoreEvery = std::chrono::minutes(1);
 constexpr Millis kStuckToldEvery = std::chrono::minutes(10);
 constexpr double kSecondsPerHour = 3600;
-constexpr double kWarnAt = 0.8;
 constexpr char kDefaultPool[] = "default";
 
 const json::object& object_in(const json::object& about, std::string_view key) {
@@ -49,6 +48,18 @@ std::string label_of(const PoolSettings& pool, const Instance& instance) {
     return instance.provider;
 }
 
+// Of the GPU that is asked for first.
+std::optional<double> speed_of(
+    const OfferWish& wish, const std::map<std::string, double>& gpu_speeds
+) {
+    for (const auto& [gpu, speed] : gpu_speeds) {
+        if (!wish.gpus.empty() && is_gpu(wish.gpus.front(), gpu)) {
+            return speed;
+        }
+    }
+    return std::nullopt;
+}
+
 double price_of(const PoolSettings& pool, const Instance& instance) {
     return instance.offer.usd_per_hour.value_or(pool.gpu_second_usd * kSecondsPerHour);
 }
@@ -67,15 +78,6 @@ bool is_work_of(
 ) {
     const std::string rest = pools.contains(kDefaultPool) ? kDefaultPool : pools.begin()->first;
     return machine.pool == pool || (machine.pool.empty() && pool == rest);
-}
-
-FleetEvent event_of(const PoolSettings& pool, std::string what, std::string why, Time now) {
-    FleetEvent event;
-    event.at = now;
-    event.what = std::move(what);
-    event.why = std::move(why);
-    event.pool = pool.name;
-    return event;
 }
 
 json::object details_of(const autoscale::Decision& decision, bool is_dry_run) {
@@ -122,6 +124,7 @@ void Scaling::look(const Sight& sight) {
     }
     for (const auto& [name, pool] : sight.pools) {
         Kept& kept = kept_[name];
+        tell_budgets(pool, sight);
         if (!pool.scaling) {
             continue;
         }
@@ -133,7 +136,6 @@ void Scaling::look(const Sight& sight) {
         if (!is_set) {
             tell(pool, kept, sight.now);
         }
-        tell_budget(pool, view, kept, sight.now);
         kept.money.budget = view.budget;
     }
 }
@@ -155,8 +157,10 @@ void Scaling::recall(const std::string& pool, const Sight& sight) {
     if (const auto until = json::find_int(stored, "counted_until"); until && *until) {
         kept.counted_until = from_unix_ms(**until);
     }
-    if (const auto warned = json::find_string(stored, "warned"); warned && *warned) {
-        kept.warned = **warned;
+    for (const auto& warned : object_in(stored, "warned")) {
+        if (warned.value().is_int64()) {
+            kept.warned[warned.key()] = from_unix_ms(warned.value().get_int64());
+        }
     }
 }
 
@@ -197,10 +201,16 @@ autoscale::PoolView Scaling::view_of(const PoolSettings& pool, const Sight& sigh
     view.settings = *pool.scaling;
     view.settings.slots = pool.slots;
     const Kept& kept = kept_.at(pool.name);
+    bool are_speeds_known = true;
     for (const OfferWish& wish : pool.offers) {
         autoscale::Offer& offer = view.offers.emplace_back();
         offer.place = label_of(wish);
         offer.is_spot = wish.market == Market::spot;
+        if (const auto speed = speed_of(wish, sight.load.gpu_speeds)) {
+            offer.speed = *speed;
+        } else {
+            are_speeds_known = false;
+        }
         if (const auto known = kept.prices.find(offer.place); known != kept.prices.end()) {
             offer.usd_per_hour = known->second;
         } else if (wish.usd_per_hour_max) {
@@ -208,6 +218,9 @@ autoscale::PoolView Scaling::view_of(const PoolSettings& pool, const Sight& sigh
         } else if (pool.gpu_second_usd > 0) {
             offer.usd_per_hour = pool.gpu_second_usd * kSecondsPerHour;
         }
+    }
+    for (autoscale::Offer& offer : view.offers) {
+        offer.speed = are_speeds_known ? offer.speed : 1;  // one alone says nothing
     }
     add_machines(pool, sight, view);
     add_work(pool, sight, view);
@@ -217,7 +230,7 @@ autoscale::PoolView Scaling::view_of(const PoolSettings& pool, const Sight& sigh
 
 void Scaling::add_machines(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view)
     const {
-    const autoscale::Starts& starts = kept_.at(pool.name).memory.starts;
+    const autoscale::Memory& memory = kept_.at(pool.name).memory;
     std::set<std::string> leaving;
     if (const auto record = sight.records.find(pool.name); record != sight.records.end()) {
         leaving = record->second.leaving;
@@ -233,8 +246,9 @@ void Scaling::add_machines(const PoolSettings& pool, const Sight& sight, autosca
             autoscale::Machine& machine = view.machines.emplace_back();
             machine.is_ready = row.state == ready;
             machine.usd_per_hour = price_of(pool, row);
-            const Time since = row.when(creating).value_or(sight.now);
+            const Time since = row.begun().value_or(sight.now);
             const double age_s = std::chrono::duration<double>(sight.now - since).count();
+            const autoscale::Starts& starts = row.is_woken() ? memory.wakes : memory.starts;
             machine.ready_in_s =
                 machine.is_ready ? 0
                                  : std::max(0.0, starts.seconds(label_of(pool, row), 0.5) - age_s);
@@ -249,7 +263,7 @@ void Scaling::add_machines(const PoolSettings& pool, const Sight& sight, autosca
         }
     }
     if (const auto pending = sight.requesting.find(pool.name); pending != sight.requesting.end()) {
-        const autoscale::Machine coming{.ready_in_s = starts.seconds(0.5)};
+        const autoscale::Machine coming{.ready_in_s = memory.starts.seconds(0.5)};
         view.machines.insert(
             view.machines.end(), static_cast<std::size_t>(std::max(pending->second, 0)), coming
         );
@@ -287,17 +301,6 @@ void Scaling::add_work(const PoolSettings& pool, const Sight& sight, autoscale::
         machine.pool = name;
         view.arrived_s += is_work_of(pool.name, machine, sight.pools) ? seconds : 0;
     }
-}
-
-std::vector<const autoscale::Spending*> Scaling::all_spent(const Sight& sight) const {
-    std::vector<const autoscale::Spending*> all;
-    for (const auto& [name, pool] : sight.pools) {
-        all.push_back(&kept_.at(name).memory.spent);
-    }
-    for (const auto& [name, spent] : elsewhere_) {
-        all.push_back(&spent);
-    }
-    return all;
 }
 
 void Scaling::add_budget(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view)
@@ -346,62 +349,33 @@ void Scaling::tell(const PoolSettings& pool, Kept& kept, Time now) {
     }
 }
 
-void Scaling::tell_budget(
-    const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
-) {
-    if (!view.budget || view.budget->part() < kWarnAt) {
-        return;
+void Scaling::note_start(const PoolSettings& pool, const Instance& instance) {
+    autoscale::Memory& memory = kept_[pool.name].memory;
+    const bool is_woken = instance.when(parked).has_value();
+    const auto begun = instance.when(is_woken ? starting : creating);
+    const auto served = instance.when(ready);
+    if (begun && served) {
+        (is_woken ? memory.wakes : memory.starts)
+            .note(
+                label_of(pool, instance), std::chrono::duration<double>(*served - *begun).count()
+            );
     }
-    const autoscale::Tightest& budget = *view.budget;
-    const bool is_spent = budget.part() >= 1;
-    const std::string span(to_string(budget.span));
-    const std::string which = view.budget_of + "/" + span + "/" + to_rfc3339(budget.until) +
-                              (is_spent ? "/spent" : "/low");
-    if (which == kept.warned) {
-        return;
-    }
-    kept.warned = which;
-    const std::string percent = std::to_string(std::lround(budget.part() * 100));
-    kept.events.push_back(event_of(
-        pool,
-        is_spent ? "budget_spent" : "budget_low",
-        view.budget_of + " has spent " + percent + " % of what it may in a " + span,
-        now
-    ));
-    kept.events.back().details = {
-        {"limit_usd", budget.limit_usd},
-        {"spent_usd", budget.spent_usd},
-        {"until", to_rfc3339(budget.until)},
-    };
 }
 
-void Scaling::note_start(const PoolSettings& pool, const Instance& instance) {
-    const auto ordered = instance.when(creating);
-    const auto served = instance.when(ready);
-    if (ordered && served) {
-        kept_[pool.name].memory.starts.note(
-            label_of(pool, instance), std::chrono::duration<double>(*served - *ordered).count()
-        );
+bool Scaling::parking_pays(const std::string& pool) const {
+    constexpr std::size_t kLeast = 3;
+    const auto kept = kept_.find(pool);
+    if (kept == kept_.end()) {
+        return true;
     }
+    const autoscale::Memory& memory = kept->second.memory;
+    const bool are_known = memory.starts.known() >= kLeast && memory.wakes.known() >= kLeast;
+    return !are_known || memory.wakes.seconds(0.5) < memory.starts.seconds(0.5);
 }
 
 const autoscale::Decision* Scaling::decision(const std::string& pool) const {
     const auto found = kept_.find(pool);
     return found == kept_.end() || !found->second.latest ? nullptr : &*found->second.latest;
-}
-
-// Nothing of what others ask for or may spend.
-std::map<std::string, std::string> Scaling::hindrances() const {
-    std::map<std::string, std::string> all;
-    for (const auto& [pool, kept] : kept_) {
-        if (!kept.latest || kept.latest->why != Why::budget || !kept.money.budget) {
-            continue;
-        }
-        all[pool] = "no machine is started in the pool '" + pool +
-                    "', because its budget is spent; it goes on at " +
-                    to_rfc3339(kept.money.budget->until);
-    }
-    return all;
 }
 
 std::vector<Scaling::Due> Scaling::take_due(Time now) {
@@ -426,11 +400,15 @@ json::object Scaling::to_store(const std::string& pool) const {
     for (const auto& [offer, price] : kept.prices) {
         prices[offer] = price;
     }
+    json::object warned;
+    for (const auto& [which, until] : kept.warned) {
+        warned[which] = to_unix_ms(until);
+    }
     return {
         {"memory", kept.memory.to_json()},
         {"prices", std::move(prices)},
         {"counted_until", to_unix_ms(kept.counted_until.value_or(Time()))},
-        {"warned", kept.warned},
+        {"warned", std::move(warned)},
     };
 }
 

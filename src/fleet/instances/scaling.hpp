@@ -34,6 +34,8 @@ public:
     // A machine came to serve.
     void note_start(const PoolSettings& pool, const Instance& instance);
 
+    // Whether machines that are stopped start sooner than new ones, as far as is known.
+    bool parking_pays(const std::string& pool) const;
     // The latest; nullptr: the pool is not scaled.
     const autoscale::Decision* decision(const std::string& pool) const;
     // In a few words for those whose jobs wait, by pool: no machine is started for them.
@@ -62,7 +64,8 @@ private:
         std::map<std::string, double> prices{};  // USD an hour, by offer
         std::optional<Time> counted_until{};     // what was spent
         std::set<std::string> counted{};         // instances
-        std::string warned{};                    // of which budget, and at which level
+        // Of which budgets was told, at which level; each until it begins anew.
+        std::map<std::string, Time> warned{};
         // Lost with the process.
         std::optional<autoscale::Decision> latest{};
         std::optional<int> told{};  // of machines that are not there yet, or still are
@@ -82,9 +85,17 @@ private:
     void add_work(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view) const;
     void add_budget(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view) const;
     std::vector<const autoscale::Spending*> all_spent(const Sight& sight) const;
+    static FleetEvent event_of(
+        const PoolSettings& pool, std::string what, std::string why, Time now
+    );
     static void tell(const PoolSettings& pool, Kept& kept, Time now);
+    void tell_budgets(const PoolSettings& pool, const Sight& sight);
     static void tell_budget(
-        const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
+        const PoolSettings& pool,
+        const std::string& whose,
+        const autoscale::Tightest& budget,
+        Kept& kept,
+        Time now
     );
 
     autoscale::Budget of_fleet_;

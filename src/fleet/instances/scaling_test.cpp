@@ -156,6 +156,38 @@ TEST_F(ScalingTest, BudgetsAreToldOfOnceAtEachLevelAndJobsWhy) {
     EXPECT_THAT(scaling_.hindrances(), IsEmpty()) << "the next day";
 }
 
+// The tightest may be now the one and now the other.
+TEST_F(ScalingTest, EachLimitIsToldOfByItselfAndThoseOfTheFleetOnce) {
+    of_fleet_.usd_per_month = 100;
+    restart();
+    add_pool("other").scaling = autoscale::Settings();
+    pools_["default"].scaling->budget.usd_per_hour = 10;
+    add("1", ready, 9.5);
+    std::map<std::string, int> told;
+    for (int minute = 0; minute < 12 * 60; ++minute) {
+        now_ += std::chrono::minutes(1);
+        look();
+        for (const FleetEvent& event : store()) {
+            told[event.what + ": " + event.why.substr(0, event.why.find(" has"))] +=
+                event.what.starts_with("budget") ? 1 : 0;
+        }
+    }
+    EXPECT_EQ(told["budget_low: the fleet"], 1);
+    EXPECT_EQ(told["budget_spent: the fleet"], 1);
+    EXPECT_GE(told["budget_low: the pool"], 11) << "each hour";
+}
+
+TEST_F(ScalingTest, WhoMayCostNoMoreAnHourHasNotSpentItAll) {
+    pools_["default"].scaling->budget.usd_per_hour = 1.5;
+    add("1", ready, 1);
+    load_.workers[0].jobs = 1;
+    wait(500, {}, true);
+    look();
+    EXPECT_EQ(scaling_.decision("default")->why, Why::budget);
+    EXPECT_THAT(scaling_.hindrances().at("default"), HasSubstr("more in an hour"));
+    EXPECT_THAT(scaling_.hindrances().at("default"), testing::Not(HasSubstr("1.5")));
+}
+
 TEST_F(ScalingTest, TheFleetsBudgetCountsAllPools) {
     of_fleet_.usd_per_day = 4;
     restart();
@@ -194,6 +226,69 @@ TEST_F(ScalingTest, StartsAreLearnedByOffer) {
     restart();
     look();
     EXPECT_NEAR(scaling_.decision("default")->numbers.start_s, 20, 0.1) << "also after a restart";
+}
+
+// A start that is none must not make those of others look longer.
+TEST_F(ScalingTest, AMachineThatWasStoppedIsNoNewStart) {
+    Instance& row = add("1", ready);
+    row.since[ready] = now_ + seconds(20);
+    look();
+    scaling_.note_start(pools_["default"], row);
+    row.since[parked] = now_ + hours(1);
+    row.since[starting] = now_ + hours(30);
+    row.since[ready] = now_ + hours(30) + seconds(4);
+    for (int i = 0; i < 5; ++i) {
+        scaling_.note_start(pools_["default"], row);
+    }
+    now_ += hours(31);
+    look();
+    EXPECT_NEAR(scaling_.decision("default")->numbers.start_p90_s, 20, 0.1);
+    row.state = starting;
+    row.since[starting] = now_;
+    row.since.erase(ready);
+    look();
+    EXPECT_EQ(scaling_.decision("default")->numbers.coming, 1);
+}
+
+TEST_F(ScalingTest, StoppingPaysWhereTheyStartSooner) {
+    EXPECT_TRUE(scaling_.parking_pays("default")) << "nobody knows";
+    Instance& row = add("1", ready);
+    look();
+    const auto start = [&](bool is_woken, int seconds_each) {
+        row.since[is_woken ? starting : creating] = now_;
+        row.since[ready] = now_ + seconds(seconds_each);
+        if (is_woken) {
+            row.since[parked] = now_;
+        }
+        for (int i = 0; i < 3; ++i) {
+            scaling_.note_start(pools_["default"], row);
+        }
+    };
+    start(false, 60);
+    EXPECT_TRUE(scaling_.parking_pays("default"));
+    start(true, 90);
+    EXPECT_FALSE(scaling_.parking_pays("default"));
+    for (int i = 0; i < 4; ++i) {
+        start(true, 10);
+    }
+    EXPECT_TRUE(scaling_.parking_pays("default"));
+}
+
+TEST_F(ScalingTest, AnOfferWhoseGpusAreFasterIsCheaperThough) {
+    pools_["default"].offers = {{"cloud", {"L40S"}}, {"cloud", {"H200"}}};
+    pools_["default"].offers[0].usd_per_hour_max = 1;
+    pools_["default"].offers[1].usd_per_hour_max = 2;
+    pools_["default"].scaling->max = 1;
+    wait(1'000);
+    look();
+    EXPECT_THAT(scaling_.decision("default")->offers, testing::ElementsAre(0, 1));
+    load_.gpu_speeds = {{"NVIDIA L40S", 1}};
+    look();
+    EXPECT_THAT(scaling_.decision("default")->offers, testing::ElementsAre(0, 1))
+        << "nothing is known of the other";
+    load_.gpu_speeds["NVIDIA H200"] = 4;
+    look();
+    EXPECT_THAT(scaling_.decision("default")->offers, testing::ElementsAre(1, 0));
 }
 
 TEST_F(ScalingTest, DecisionsAreToldOnceWithTheirNumbers) {

@@ -14,6 +14,7 @@
 #include "workflow/catalogue/definition_pool.hpp"
 #include "workflow/catalogue/node_replacement.hpp"
 #include "workflow/catalogue/object_info_union.hpp"
+#include "workflow/files/address_names.hpp"
 #include "workflow/files/private_names.hpp"
 
 namespace comfyd::workflow {
@@ -45,8 +46,13 @@ Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
         }
         const json::object& info = entry.value().get_object();
         const auto plain = without_private_choices(info);
-        auto definition = shared_definition(view(entry.key()), plain ? *plain : info);
+        const json::object& own = plain ? *plain : info;
+        const auto shown = without_address_choices(own);
+        auto definition = shared_definition(view(entry.key()), shown ? *shown : own);
         if (definition) {
+            if (auto whole = shared_definition(view(entry.key()), own); shown && whole) {
+                classes->whole_.emplace(view(entry.key()), std::move(*whole));
+            }
             classes->index_.emplace((*definition)->name(), definition->get());
             classes->classes_.push_back(std::move(*definition));
         }
@@ -62,7 +68,11 @@ const NodeDefinition* NodeClasses::find(std::string_view class_type) const {
 bool NodeClasses::has(std::string_view class_type, std::string_view input, std::string_view value)
     const {
     const NodeDefinition* definition = find(class_type);
-    return definition != nullptr && (input.empty() || offers(*definition, input, value));
+    if (definition == nullptr || input.empty() || offers(*definition, input, value)) {
+        return definition != nullptr;
+    }
+    const auto whole = is_address_name(value) ? whole_.find(std::string(class_type)) : whole_.end();
+    return whole != whole_.end() && offers(*whole->second, input, value);
 }
 
 bool NodeClasses::has_all(const Requirement& requirement) const {

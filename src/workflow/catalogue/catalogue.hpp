@@ -38,7 +38,7 @@ public:
 
     const ClassNotes& notes() const { return notes_; }
 
-    // An empty input: the class alone.
+    // An empty input: the class alone. Also choices that nobody is shown.
     bool has(std::string_view class_type, std::string_view input, std::string_view value) const;
     // A pool and a machine are not the business of classes.
     bool has_all(const Requirement& requirement) const;
@@ -46,6 +46,8 @@ public:
 private:
     std::vector<std::shared_ptr<const NodeDefinition>> classes_;
     std::unordered_map<std::string_view, const NodeDefinition*> index_;  // names of classes_
+    // Of classes with choices that nobody is shown (workflow/files/address_names.hpp), with those.
+    std::unordered_map<std::string, std::shared_ptr<const NodeDefinition>> whole_;
     ClassNotes notes_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/crypto.hpp"
 #include "base/text.hpp"
+#include "workflow/files/choices.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -38,40 +39,6 @@ bool starts_with_folder(std::string_view text) {
 
 bool is_separator(char c) {
     return c == '/' || c == '\\';
-}
-
-bool is_private_text(const json::value& value) {
-    return value.is_string() && holds_private_name(view(value.get_string()));
-}
-
-bool holds_private(const json::value& value, int depth) {
-    const auto inner = [depth](const json::value& item) {
-        return depth < kDepthMax && holds_private(item, depth + 1);
-    };
-    if (const json::array* list = value.if_array()) {
-        return std::ranges::any_of(*list, inner);
-    }
-    if (const json::object* members = value.if_object()) {
-        return std::ranges::any_of(*members, [&](const auto& member) {
-            return inner(member.value());
-        });
-    }
-    return is_private_text(value);
-}
-
-void drop_private(json::value& value, int depth) {
-    if (json::array* list = value.if_array()) {
-        list->erase(std::remove_if(list->begin(), list->end(), is_private_text), list->end());
-        for (json::value& item : *list) {
-            if (depth < kDepthMax) {
-                drop_private(item, depth + 1);
-            }
-        }
-    } else if (json::object* members = value.if_object(); members != nullptr && depth < kDepthMax) {
-        for (auto& member : *members) {
-            drop_private(member.value(), depth + 1);
-        }
-    }
 }
 
 void hide(json::value& value, int depth) {
@@ -171,13 +138,7 @@ void hide_private_folders(json::object& value) {
 }
 
 std::optional<json::object> without_private_choices(const json::object& info) {
-    const json::value* input = info.if_contains("input");
-    if (input == nullptr || !holds_private(*input, 0)) {
-        return std::nullopt;
-    }
-    json::object plain = info;
-    drop_private(plain.at("input"), 0);
-    return plain;
+    return without_choices(info, holds_private_name);
 }
 
 bool save_in_folder(json::object& node, const std::string& folder) {

@@ -91,6 +91,7 @@ Result<Wish> decode(
     // Models that a worker would fetch for it are no fault of it.
     auto wanted = admission::find_wanted_models(
         services.rules.models,
+        call.caller.tenant,
         form->graph,
         form->editor_format ? &*form->editor_format : nullptr,
         catalogue
