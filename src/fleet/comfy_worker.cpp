@@ -28,8 +28,7 @@ ComfyWorker::SlotLease::SlotLease(ComfyWorker& worker, const jobs::Assignment& a
     const Time now = SteadyClock::of_process().now();
     worker_->taken_[prompt_] = Taken{assignment.job};
     worker_->ahead_.add(prompt_, worker_->queues() ? assignment.expected : std::nullopt, now);
-    worker_->told_running_ = worker_->running();  // whoever gives it a prompt knows
-    worker_->note_ahead();
+    worker_->told_running_ = worker_->prompts() + worker_->groups();  // as who gives it one knows
     worker_->last_active_at_ = worker_->parts_.clock.now();
 }
 
@@ -361,6 +360,7 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     );
     order->is_behind = is_behind;
     taken.order = order;
+    note_ahead();
     if (gives_back_) {
         give_back();
     }

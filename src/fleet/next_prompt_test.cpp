@@ -45,6 +45,17 @@ TEST_F(NextPromptTest, IsTakenWhileAShortRunIsAboutToEnd) {
     EXPECT_TRUE(is_available());
 }
 
+TEST_F(NextPromptTest, IsAskedForWhileTheRunIsUnderWay) {
+    start_holding();
+    int told = 0;  // read and written on the core
+    on_core([&] { fleet_->on_change([&told](const auto&) { ++told; }); });
+    const auto first = begin(known_to_take(Millis(1)));
+    EXPECT_TRUE(support::wait_until([&] { return on_core([&] { return told > 0; }); }));
+    let_go();
+    EXPECT_TRUE(end(*first));
+    wait(fleet_->stop());
+}
+
 TEST_F(NextPromptTest, IsNotTakenBehindARunOfUnknownLength) {
     start_holding();
     const auto first = begin(assignment(kPicture));
