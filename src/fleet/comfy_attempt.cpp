@@ -360,7 +360,7 @@ Error ComfyAttempt::stop_error(Code why) const {
         case Code::worker_unavailable:
             return {
                 why,
-                "the worker leaves the fleet; the job is given back",
+                "the worker leaves the fleet or is held up by another run; the job is given back",
                 {{std::string(jobs::kGivenBack), true}}
             };
         case Code::shutting_down:

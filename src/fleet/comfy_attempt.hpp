@@ -120,6 +120,8 @@ public:
     comfy::FileName on_worker(comfy::FileName file) const;
     // The worker is done with the prompt; its results are being fetched.
     bool has_left_worker() const { return left_worker_; }
+    // The worker has told something of it.
+    bool has_begun() const { return seen_message_ || reattached_; }
     // After run():
     const std::optional<Blockage>& blockage() const { return blockage_; }
     // It ended well and was submitted here, and yet no message told of it.

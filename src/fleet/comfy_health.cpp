@@ -417,12 +417,8 @@ void ComfyMachine::dispatch(const comfy::Message& message, Ticks::time_point cam
     // runs. Texts name no prompt at all, messages of custom nodes seldom.
     const bool is_nameless = std::holds_alternative<comfy::Preview>(message) ||
                              std::holds_alternative<comfy::NodeText>(message) || unknown != nullptr;
-    if (prompt.empty() && is_nameless && running() == 1) {
-        for (const auto& [id, attempt] : attempts_) {
-            if (!attempt->has_left_worker()) {
-                attempt->on_message(message, came_at);
-            }
-        }
+    if (ComfyAttempt* running = prompt.empty() && is_nameless ? find_running() : nullptr) {
+        running->on_message(message, came_at);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
 #include "jobs/cause.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -78,10 +79,18 @@ Task<bool> ComfyMachine::join() {
     co_return true;
 }
 
-std::size_t ComfyMachine::running() const {
-    return static_cast<std::size_t>(std::ranges::count_if(attempts_, [](const auto& entry) {
-        return !entry.second->has_left_worker();
-    }));
+// Where one lies in the worker's queue behind it, the one that has told something.
+ComfyAttempt* ComfyMachine::find_running() const {
+    std::vector<ComfyAttempt*> there;
+    for (const auto& [prompt, attempt] : attempts_) {
+        if (!attempt->has_left_worker()) {
+            there.push_back(attempt);
+        }
+    }
+    if (there.size() > 1) {
+        std::erase_if(there, [](const ComfyAttempt* attempt) { return !attempt->has_begun(); });
+    }
+    return there.size() == 1 ? there.front() : nullptr;
 }
 
 Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder> order) {
@@ -108,6 +117,11 @@ Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder
     const std::uint64_t socket = link_.socket;
     auto result = co_await attempt.run();
     attempt.tell_usage(result);
+    // The job has had no attempt: its prompt waited when the worker was lost.
+    if (!result && result.error().code == Code::worker_lost && order->is_behind &&
+        !attempt.has_begun()) {
+        result.error().details[jobs::kGivenBack] = true;
+    }
     settle(attempt, result, socket);
     co_return result;
 }

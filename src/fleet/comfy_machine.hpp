@@ -87,7 +87,8 @@ struct AttemptOrder {
     jobs::Assignment assignment;
     std::shared_ptr<AttemptRelay> relay;
     jobs::StopRequest stop;
-    OwnerOf owner_of;  // called on the machine's executor
+    OwnerOf owner_of;        // called on the machine's executor
+    bool is_behind = false;  // another prompt runs there
 };
 
 // Models that the core wants there ahead of jobs. Made there; from then on the machine's.
@@ -154,7 +155,8 @@ private:
     );
     void report() { parts_.report(known_); }
     // Attempts whose prompt it has not finished.
-    std::size_t running() const;
+    // The attempt whose prompt runs; nullptr: none, or it is not known which.
+    ComfyAttempt* find_running() const;
 
     Task<> watch_health();
     Task<> check_health();

@@ -25,7 +25,10 @@ constexpr Millis kLongWait = std::chrono::hours(1);
 
 ComfyWorker::SlotLease::SlotLease(ComfyWorker& worker, const jobs::Assignment& assignment)
     : worker_(&worker), prompt_(assignment.prompt) {
+    const Time now = SteadyClock::of_process().now();
     worker_->taken_[prompt_] = Taken{assignment.job};
+    worker_->ahead_.add(prompt_, worker_->queues() ? assignment.expected : std::nullopt, now);
+    worker_->told_running_ = worker_->prompts() + worker_->groups();  // as who gives it one knows
     worker_->last_active_at_ = worker_->parts_.clock.now();
 }
 
@@ -35,6 +38,9 @@ ComfyWorker::SlotLease::SlotLease(SlotLease&& other) noexcept
 ComfyWorker::SlotLease::~SlotLease() {
     if (worker_ != nullptr) {
         worker_->taken_.erase(prompt_);
+        worker_->ahead_.remove(prompt_, SteadyClock::of_process().now());
+        worker_->told_running_ = worker_->running();
+        worker_->note_ahead();
         worker_->last_active_at_ = worker_->parts_.clock.now();
         worker_->parts_.changed();
     }
@@ -45,6 +51,8 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
       parts_(std::move(parts)),
       door_(std::make_shared<Door>(this)),
       machine_(std::make_shared<ComfyMachine>(config_, machine_parts())),
+      ahead_changed_(parts_.core),
+      watch_(parts_.core),
       created_at_(parts_.clock.now()),
       last_active_at_(created_at_),
       breaker_(parts_.options.breaker) {
@@ -111,7 +119,36 @@ void ComfyWorker::left(const PromptId& prompt) {
     COMFYD_ON(parts_.core);
     if (const auto found = taken_.find(prompt); found != taken_.end()) {
         found->second.has_left = true;
+        ahead_.remove(prompt, SteadyClock::of_process().now());
+        note_ahead();
+    }
+}
+
+void ComfyWorker::note_ahead() {
+    const Time now = SteadyClock::of_process().now();
+    if (const std::size_t now_running = running(); now_running != told_running_) {
+        told_running_ = now_running;
         parts_.changed();
+    }
+    if (const auto stuck = ahead_.stuck(now)) {
+        give_back(taken_.at(*stuck));
+    }
+    const auto next = ahead_.next_change(now);
+    if (next && (!looks_at_ || *next < *looks_at_)) {
+        ahead_changed_.notify();
+    }
+}
+
+Task<> ComfyWorker::look_ahead() {
+    bool goes_on = true;
+    while (goes_on) {
+        looks_at_.reset();
+        note_ahead();
+        const Time now = SteadyClock::of_process().now();
+        looks_at_ = ahead_.next_change(now);
+        co_await ahead_changed_.wait_for(looks_at_ ? *looks_at_ - now : kLongWait);
+        const bool stop = co_await is_cancelled();
+        goes_on = !stop;
     }
 }
 
@@ -123,15 +160,20 @@ void ComfyWorker::end_process() {
 
 void ComfyWorker::start() {
     boost::asio::post(machine_->executor(), [machine = machine_] { machine->start(); });
+    watch_.spawn("worker's next prompt", look_ahead());
 }
 
 void ComfyWorker::cancel() {
     boost::asio::post(machine_->executor(), [machine = machine_] { machine->cancel(); });
+    watch_.cancel();
 }
 
 Task<> ComfyWorker::join() {
     const auto machine = machine_;
     co_await await_on(machine->executor(), machine->join());
+    while (watch_.size() > 0) {
+        co_await watch_.join();
+    }
 }
 
 void ComfyWorker::set_draining(bool draining) {
@@ -151,12 +193,16 @@ void ComfyWorker::give_back() {
     COMFYD_ON(parts_.core);
     gives_back_ = true;
     for (const auto& [prompt, taken] : taken_) {
-        const auto order = taken.order.lock();
-        if (order && !taken.has_left) {
-            boost::asio::post(machine_->executor(), [order] {
-                order->stop.stop(Code::worker_unavailable);
-            });
-        }
+        give_back(taken);
+    }
+}
+
+void ComfyWorker::give_back(const Taken& taken) {
+    const auto order = taken.order.lock();
+    if (order && !taken.has_left) {
+        boost::asio::post(machine_->executor(), [order] {
+            order->stop.stop(Code::worker_unavailable);
+        });
     }
 }
 
@@ -170,7 +216,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
     } else if (draining_ || known_.wants_rest) {
         info.status = jobs::WorkerStatus::draining;
     } else {
-        info.status = running() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
+        info.status =
+            prompts() + groups() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
     }
     info.version = known_.stats.version;
     info.gpu = gpu_kind();
@@ -186,7 +233,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.node_classes = known_.classes ? known_.classes->size() : 0;
     info.last_error = known_.last_error;
     for (const auto& [prompt, taken] : taken_) {
-        if (!taken.has_left) {
+        if (!taken.has_left && (ahead_.first() == prompt || !info.current_job)) {
             info.current_job = taken.job;
         }
     }
@@ -221,13 +268,27 @@ bool ComfyWorker::available() const {
 }
 
 std::size_t ComfyWorker::running() const {
-    const auto prompts =
-        std::ranges::count_if(taken_, [](const auto& entry) { return !entry.second.has_left; });
-    const auto groups = std::ranges::count_if(groups_, [](const auto& entry) {
+    const bool may_follow = ahead_.is_about_to_end(SteadyClock::of_process().now());
+    return prompts() + groups() - (may_follow ? 1 : 0);
+}
+
+std::size_t ComfyWorker::prompts() const {
+    return static_cast<std::size_t>(std::ranges::count_if(taken_, [](const auto& entry) {
+        return !entry.second.has_left;
+    }));
+}
+
+std::size_t ComfyWorker::groups() const {
+    return static_cast<std::size_t>(std::ranges::count_if(groups_, [](const auto& entry) {
         const auto group = entry.lock();
         return group && group->holds_worker();
-    });
-    return static_cast<std::size_t>(prompts + groups);
+    }));
+}
+
+// Our own is a process for each prompt at a time, which ends with it where that does not stop; and
+// how long a run takes beside others on its GPU is not known.
+bool ComfyWorker::queues() const {
+    return config_.slots == 1 && !is_engine() && config_.gpu.empty();
 }
 
 const std::string& ComfyWorker::gpu_kind() const {
@@ -288,6 +349,7 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     if (gives_back_ && (!assignment.reattach || expected_ == 0)) {
         return refuse();
     }
+    const bool is_behind = ahead_.first().has_value();
     SlotLease lease(*this, assignment);
     Taken& taken = taken_.at(assignment.prompt);
     auto order = std::make_shared<AttemptOrder>(
@@ -296,7 +358,9 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
         std::make_shared<AttemptRelay>(parts_.core, listener),
         std::move(owner_of)
     );
+    order->is_behind = is_behind;
     taken.order = order;
+    note_ahead();
     if (gives_back_) {
         give_back();
     }
@@ -371,6 +435,9 @@ Task<> ComfyWorker::carry_out(
 }
 
 void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
+    if (!result && result.error().details.contains(jobs::kGivenBack)) {
+        return;  // nothing was tried
+    }
     const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
     if (!code) {
         ++completed_;

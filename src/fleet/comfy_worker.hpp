@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fleet/comfy_machine.hpp"
+#include "fleet/hand_ahead.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/model_holder.hpp"
@@ -74,7 +75,7 @@ public:
     bool can_run(const Requirement& requirement) const override;
     // Smaller is to be preferred.
     double load() const;
-    // Attempts whose prompt it has not finished.
+    // Attempts whose prompt it has not finished, without one behind which another may come.
     std::size_t running() const override;
     std::string abilities() const override;
     std::shared_ptr<void> expect_attempt() override;
@@ -144,6 +145,15 @@ private:
     std::function<void(Said...)> door_to(void (ComfyWorker::*enter)(Said...));
     void take(MachineReport report);
     void left(const PromptId& prompt);
+    // Prompts that it has not finished.
+    std::size_t prompts() const;
+    std::size_t groups() const;  // that are about to become one
+    // It runs one prompt after the other and has a queue for those that are to come.
+    bool queues() const;
+    // Tells when it can take a prompt behind the one that runs, and takes back who waits too long.
+    Task<> look_ahead();
+    void note_ahead();
+    void give_back(const Taken& taken);
     // Where it is ours to end, and does not do what it is told.
     void end_process();
 
@@ -179,6 +189,11 @@ private:
     bool gives_back_ = false;
     int expected_ = 0;  // attempts
     std::map<PromptId, Taken> taken_;
+    HandAhead ahead_;
+    std::size_t told_running_ = 0;  // running(), as others were told last
+    std::optional<Time> looks_at_;  // when look_ahead() looks by itself
+    Signal ahead_changed_;
+    TaskGroup watch_;
     std::vector<std::weak_ptr<ComfyBatch>> groups_;
     std::weak_ptr<WarmOrder> warming_;
     Time created_at_;

@@ -96,6 +96,9 @@ Assignment AttemptStart::make_assignment(Attempt& attempt, bool is_reattached) c
     assignment.targets = std::move(attempt.spec->targets);
     assignment.timeout = attempt.job.timeout;
     assignment.reattach = is_reattached;
+    if (!is_reattached) {
+        assignment.expected = forecast_.known_run(attempt);
+    }
     if (attempt.group) {
         assignment.group = attempt.group;
         assignment.place = attempt.shared->place;

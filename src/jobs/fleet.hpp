@@ -48,6 +48,8 @@ struct Assignment {
     bool reattach = false;
     std::shared_ptr<Batch> group{};  // made by the worker; null: the job runs alone
     std::size_t place = 0;           // in the group
+    // As such runs took there, with nothing to load; nullopt: not known.
+    std::optional<Millis> expected{};
 };
 
 // Asks a running attempt to stop. The runner waits on `requested` and reads `reason`.

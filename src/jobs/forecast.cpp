@@ -39,6 +39,19 @@ std::optional<scheduler::Expectation> Forecast::expect_run(const Attempt& attemp
     return std::nullopt;
 }
 
+std::optional<Millis> Forecast::known_run(const Attempt& attempt) const {
+    const std::string* gpu_type =
+        attempt.worker ? placement_.gpu_type(attempt.worker->id()) : nullptr;
+    const bool is_alone = attempt.jobs_together == 1 && attempt.expected_load_s <= 0;
+    if (gpu_type == nullptr || !is_alone || !attempt.keys.profile ||
+        !placement_.predictor().knows_runs(*attempt.keys.profile, *gpu_type)) {
+        return std::nullopt;
+    }
+    constexpr double kLongest = 1e9;
+    const double seconds = placement_.predictor().run_seconds(*attempt.keys.profile, *gpu_type);
+    return std::chrono::round<Millis>(std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
 // By what such runs take, and by how far this one is.
 std::optional<scheduler::Expectation> Forecast::estimate_rest(const Attempt& attempt) const {
     const double elapsed_s =

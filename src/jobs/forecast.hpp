@@ -33,6 +33,8 @@ public:
     Live live(const JobId& id) const;
     // With what has to be loaded; nullopt: nothing is known of such runs.
     std::optional<scheduler::Expectation> expect_run(const Attempt& attempt) const;
+    // As such runs took on its worker, with nothing to load; nullopt: none was seen.
+    std::optional<Millis> known_run(const Attempt& attempt) const;
     std::optional<int> seconds_left(const Attempt& attempt) const;
 
 private:
