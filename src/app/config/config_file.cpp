@@ -385,6 +385,11 @@ Result<> read_config_file(const std::string& file, Config& config) {
     }
     try {
         return YamlReader(file, config).read(YAML::Load(stream));
+    } catch (const YAML::BadConversion& error) {
+        return invalid(
+            file + ":" + std::to_string(error.mark.line + 1) +
+            ": the value here is of the wrong kind: a text, a number or a list was expected"
+        );
     } catch (const YAML::Exception& error) {
         return invalid(file + ":" + std::to_string(error.mark.line + 1) + ": " + error.msg);
     }

@@ -225,7 +225,7 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
     EXPECT_EQ(pool.made_from.disk_gb, 50);
     EXPECT_EQ(pool.start_max, std::chrono::seconds(1800));
     EXPECT_EQ(config->fleet.providers[0].options.at("key"), "sk");
-    EXPECT_EQ(config->fleet.providers[0].options.at("url"), "https://api.novita.ai/gpus/v2");
+    EXPECT_EQ(config->fleet.providers[0].options.at("base_url"), "https://api.novita.ai");
     EXPECT_THAT(pool.offers[0].gpus, ElementsAre("product-1"));
 
     const auto docker = load("", {{"WORKER_MANAGER", "docker"}, {"IMAGE", "img"}});
@@ -236,6 +236,13 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
     EXPECT_EQ(docker->fleet.pools[0].scaling->max, 10);
     EXPECT_EQ(docker->fleet.pools[0].scaling->idle_timeout, std::chrono::seconds(300));
     EXPECT_EQ(docker->fleet.pools[0].scaling->up_cooldown, std::chrono::seconds(60));
+
+    const auto empty = load(
+        "",
+        {{"WORKER_MANAGER", "docker"}, {"IMAGE", "img"}, {"MIN_WORKERS", ""}, {"IDLE_TIMEOUT", ""}}
+    );
+    ASSERT_TRUE(empty) << empty.error().message;
+    EXPECT_EQ(empty->fleet.pools[0].scaling->min, 1);
 
     EXPECT_TRUE(load("", {{"MIN_WORKERS", "nonsense"}})) << "nobody asks for a fleet";
 }
@@ -254,7 +261,78 @@ TEST_F(FleetConfigTest, WrongVariablesAreRefusedByName) {
         refused({{"PORT_RANGE_START", "9000"}, {"PORT_RANGE_END", "8000"}}),
         HasSubstr("PORT_RANGE_END")
     );
+    EXPECT_THAT(refused({}), HasSubstr("IMAGE is needed"));
+    EXPECT_THAT(refused({{"IMAGE", ""}}), HasSubstr("IMAGE is needed"));
     EXPECT_THAT(refusal("", {{"WORKER_MANAGER", "novita"}}), HasSubstr("NOVITA_API_KEY"));
+    EXPECT_THAT(
+        refusal("", {{"WORKER_MANAGER", "novita"}, {"NOVITA_API_KEY", "sk"}}),
+        HasSubstr("NOVITA_IMAGE_URL")
+    );
+    EXPECT_THAT(
+        refusal("", {{"WORKER_MANAGER", "runpod"}, {"IMAGE", "i"}}),
+        HasSubstr("WORKER_MANAGER is docker or novita, not 'runpod'")
+    );
+}
+
+// A list where a text is meant, nothing after the colon: such mistakes are told by the name, too.
+TEST_F(FleetConfigTest, ValuesOfAnotherKindAreRefusedByName) {
+    const auto of_template = [this](const std::string& members) {
+        return pool_refusal(
+            "name: x, offers: [{provider: a}], template: {image: i, " + members + "}"
+        );
+    };
+    EXPECT_THAT(of_template("command: {a: b}"), HasSubstr("'command'"));
+    EXPECT_THAT(of_template("command: [[a]]"), HasSubstr("'command'"));
+    EXPECT_THAT(of_template("disk_gb: [1]"), HasSubstr("'disk_gb'"));
+    EXPECT_THAT(of_template("disk_gb:"), HasSubstr("'disk_gb' without a value"));
+    EXPECT_THAT(of_template("env: {A: [1]}"), HasSubstr("'env' with 'A'"));
+    EXPECT_THAT(of_template("env: {A: }"), HasSubstr("'env' with 'A'"));
+    for (const char* name : {"'A B'", "1A", "''", "A-B", "A.B"}) {
+        EXPECT_THAT(of_template("env: {" + std::string(name) + ": x}"), HasSubstr("'env'")) << name;
+    }
+    EXPECT_THAT(of_template("packs: {a: b}"), HasSubstr("'packs'"));
+    EXPECT_THAT(of_template("models: [[a]]"), HasSubstr("'models'"));
+    EXPECT_THAT(of_template("models: {a: b}"), HasSubstr("'models'"));
+    EXPECT_THAT(of_template("models: [{folder: [a]}]"), HasSubstr("'folder'"));
+    EXPECT_THAT(of_template("models: [{folder: vae, bytes: many}]"), HasSubstr("'bytes'"));
+    EXPECT_THAT(of_template("models: [{folder: vae, required: maybe}]"), HasSubstr("'required'"));
+    EXPECT_THAT(of_template("warm_up: [a]"), HasSubstr("'warm_up'"));
+    EXPECT_THAT(of_template("registry_user: [a]"), HasSubstr("'registry_user'"));
+    EXPECT_THAT(of_template("registry_user: u"), HasSubstr("'registry_password'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a}], template: {image: 'a b'}"),
+        HasSubstr("'image'")
+    );
+    const auto of_offer = [this](const std::string& members) {
+        return pool_refusal(
+            "name: x, template: {image: i}, offers: [{provider: a, " + members + "}]"
+        );
+    };
+    EXPECT_THAT(of_offer("gpus: {a: b}"), HasSubstr("'gpus'"));
+    EXPECT_THAT(of_offer("gpus: [[a]]"), HasSubstr("'gpus'"));
+    EXPECT_THAT(of_offer("region: [a]"), HasSubstr("'region'"));
+    EXPECT_THAT(of_offer("region:"), HasSubstr("'region' without a value"));
+    EXPECT_THAT(of_offer("market: [spot]"), HasSubstr("'market'"));
+    EXPECT_THAT(pool_refusal("name: [x], offers: [{provider: a}]"), HasSubstr("'name'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, size: , offers: [{provider: a}]"),
+        HasSubstr("'size' without a value")
+    );
+    EXPECT_THAT(refusal("providers: {a: {kind: [x]}}"), HasSubstr("'kind'"));
+    EXPECT_THAT(refusal("providers: {a: {kind: docker, gpus: {a: b}}}"), HasSubstr("'gpus'"));
+    EXPECT_THAT(refusal("providers: {a: {kind: docker, gpus: [[a]]}}"), HasSubstr("'gpus'"));
+    EXPECT_THAT(refusal("providers: {a: {kind: docker, socket: }}"), HasSubstr("'socket'"));
+    EXPECT_THAT(refusal("fleet: {packs_allowed: [[a]]}"), HasSubstr("wrong kind"));
+}
+
+TEST_F(FleetConfigTest, NothingMayBePaidWhereThatIsWritten) {
+    const auto config = load(
+        "providers: {a: {kind: docker}}\n"
+        "pools:\n"
+        "  - {name: x, template: {image: i}, offers: [{provider: a, max_usd_per_hour: 0}]}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->fleet.pools[0].offers[0].usd_per_hour_max, 0.0);
 }
 
 TEST_F(FleetConfigTest, AKindThatThereIsNotIsRefusedByName) {

@@ -14,6 +14,7 @@
 #include "app/config/settings.hpp"
 #include "app/config/yaml_members.hpp"
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "models/wish.hpp"
 
 namespace comfyd::app {
@@ -28,15 +29,19 @@ bool is_secret(std::string_view option) {
     return std::ranges::find(kSecrets, option) != kSecrets.end();
 }
 
-std::string joined(const YAML::Node& node) {
-    if (!node.IsSequence()) {
-        return node.as<std::string>();
+// nullopt: it is no text, nor a list of some.
+std::optional<std::string> joined(const YAML::Node& node) {
+    if (node.IsScalar()) {
+        return node.Scalar();
     }
     std::string all;
     for (const YAML::Node& item : node) {
-        all += (all.empty() ? "" : ",") + item.as<std::string>();
+        if (!node.IsSequence() || !item.IsScalar()) {
+            return std::nullopt;
+        }
+        all += (all.empty() ? "" : ",") + item.Scalar();
     }
-    return all;
+    return node.IsSequence() ? std::optional(std::move(all)) : std::nullopt;
 }
 
 double price(Members& members, const std::string& name, double otherwise) {
@@ -52,13 +57,12 @@ double price(Members& members, const std::string& name, double otherwise) {
     return value;
 }
 
-std::vector<std::string> words(Members& members, const std::string& name) {
-    const YAML::Node node = members.node(name);
-    if (!node) {
-        return {};
-    }
-    return node.IsSequence() ? node.as<std::vector<std::string>>()
-                             : std::vector{node.as<std::string>()};
+// A name that every shell and every provider can set.
+bool is_variable(std::string_view name) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    return !name.empty() && !is_digit(name.front()) && std::ranges::all_of(name, [&](char c) {
+        return c == '_' || is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+    });
 }
 
 void read_environment(Members& members, fleet::MachineTemplate& made_from) {
@@ -73,11 +77,34 @@ void read_environment(Members& members, fleet::MachineTemplate& made_from) {
     for (const auto& entry : node) {
         const std::string name = entry.first.as<std::string>();
         const bool is_ours = name.starts_with("COMFYD_") && !name.starts_with("COMFYD_MODELS_");
-        if (name.empty() || name.find_first_of("=\n") != std::string::npos || is_ours) {
+        if (!is_variable(name) || is_ours) {
             members.complain("has 'env' with the name '" + name + "', which cannot be given");
+        } else if (!entry.second.IsScalar()) {
+            members.complain("has 'env' with '" + name + "', which must be a text");
+        } else {
+            made_from.environment[name] = entry.second.Scalar();
         }
-        made_from.environment[name] = entry.second.as<std::string>();
     }
+}
+
+// As JSON has it; what is not as it must be, who reads that says.
+json::object read_model(const YAML::Node& item) {
+    json::object model;
+    for (const auto& member : item) {
+        const std::string name = member.first.as<std::string>();
+        std::int64_t number = 0;
+        bool flag = false;
+        if (name == "bytes" && YAML::convert<std::int64_t>::decode(member.second, number)) {
+            model[name] = number;
+        } else if (name == "required" && YAML::convert<bool>::decode(member.second, flag)) {
+            model[name] = flag;
+        } else if (member.second.IsScalar()) {
+            model[name] = member.second.Scalar();
+        } else {
+            model[name] = json::array();
+        }
+    }
+    return model;
 }
 
 // An agent is told of its models by its environment, wherever it is.
@@ -87,26 +114,18 @@ void read_models(Members& members, fleet::MachineTemplate& made_from) {
         return;
     }
     json::array list;
-    for (const YAML::Node& item : node) {
-        json::object model;
-        for (const auto& member : item) {
-            const std::string name = member.first.as<std::string>();
-            if (name == "bytes") {
-                model[name] = member.second.as<std::int64_t>();
-            } else if (name == "required") {
-                model[name] = member.second.as<bool>();
-            } else {
-                model[name] = member.second.as<std::string>();
-            }
-        }
-        list.emplace_back(std::move(model));
+    bool is_list = node.IsSequence();
+    for (std::size_t i = 0; is_list && i < node.size(); ++i) {
+        is_list = node[i].IsMap();
+        list.emplace_back(is_list ? read_model(node[i]) : json::object());
     }
     const std::string text = json::serialize(list);
     const auto wishes = models::read_wishes(text);
-    if (!wishes || !node.IsSequence() || text.size() > kModelsBytesMax) {
+    if (!wishes || !is_list || text.size() > kModelsBytesMax) {
         members.complain(
-            "has 'models': " +
-            (wishes ? "it must be a list that takes no more than 100 kB" : wishes.error().message)
+            "has 'models': " + (wishes && is_list ? "it takes more than 100 kB"
+                                : is_list         ? wishes.error().message
+                                                  : "it must be a list of {folder, name, source}")
         );
         return;
     }
@@ -150,18 +169,24 @@ void read_template(const YAML::Node& node, fleet::PoolSettings& pool, Members& o
     Members members(node, "'template' of the pool '" + pool.name + "'");
     fleet::MachineTemplate& made_from = pool.made_from;
     made_from.image = members.text("image");
-    made_from.command = words(members, "command");
+    if (made_from.image.find_first_of(" \t\r\n") != std::string::npos) {
+        members.complain("has 'image' with a space in it: '" + made_from.image + "'");
+    }
+    made_from.command = members.texts("command");
     read_environment(members, made_from);
     read_models(members, made_from);
-    made_from.packs = words(members, "packs");
+    made_from.packs = members.texts("packs");
     made_from.disk_gb = static_cast<int>(members.number("disk_gb", 0, 0, 100'000));
     made_from.memory_bytes_max =
         static_cast<std::uint64_t>(members.number("memory_mb", 0, 0, 100'000'000)) * kMegabyte;
     made_from.cpus_max = price(members, "cpus", 0);
     made_from.gpus = static_cast<int>(members.number("gpus", 1, 0, 16));
-    made_from.per_gpu = static_cast<int>(members.number("per_gpu", 1, 1, 64));
+    made_from.per_gpu = static_cast<int>(members.number("per_gpu", 0, 1, 64));
     made_from.registry_user = members.text("registry_user");
     made_from.registry_password = members.secret("registry_password");
+    if (made_from.registry_user.empty() != made_from.registry_password.empty()) {
+        members.complain("has 'registry_user' or 'registry_password', which belong together");
+    }
     pool.slots = static_cast<int>(members.number("slots", 1, 1, 64));
     pool.warm_up = read_workflow(members);
     if (auto done = members.done(); !done) {
@@ -177,15 +202,15 @@ fleet::OfferWish read_offer(const YAML::Node& node, Members& of_pool, const std:
     }
     Members members(node, "an offer of the pool '" + pool + "'");
     wish.provider = members.needed("provider");
-    wish.gpus = words(members, "gpus");
+    wish.gpus = members.texts("gpus");
     wish.region = members.text("region");
     const std::string market = members.text("market", "on-demand");
     wish.market = market == "spot" ? fleet::Market::spot : fleet::Market::on_demand;
     if (market != "spot" && market != "on-demand") {
         members.complain("has 'market', which is spot or on-demand, not '" + market + "'");
     }
-    if (const double most = price(members, "max_usd_per_hour", 0); most > 0) {
-        wish.usd_per_hour_max = most;
+    if (!members.text("max_usd_per_hour").empty()) {
+        wish.usd_per_hour_max = price(members, "max_usd_per_hour", 0);
     }
     if (auto done = members.done(); !done) {
         of_pool.complain("is not right: " + done.error().message);
@@ -208,11 +233,18 @@ Result<> read_option(const std::string& name, const YAML::Node& value, ProviderS
     const auto underscore = name.rfind('_');
     const std::string secret = name.substr(0, underscore);
     const std::string way = underscore == std::string::npos ? "" : name.substr(underscore + 1);
+    const auto given = joined(value);
+    if (!given) {
+        return invalid(
+            "the provider '" + provider.name + "' has '" + name +
+            "', which is a single value or a list of them"
+        );
+    }
     if (!is_secret(secret) || (way != "file" && way != "env")) {
-        provider.options[name] = joined(value);
+        provider.options[name] = *given;
         return {};
     }
-    const std::string where = value.as<std::string>();
+    const std::string& where = *given;
     std::string text;
     if (way == "env") {
         const char* found = std::getenv(where.c_str());
@@ -270,8 +302,8 @@ Result<> read_providers(const YAML::Node& map, FleetConfig& config) {
         }
         for (const auto& member : entry.second) {
             const std::string name = member.first.as<std::string>();
-            if (name == "kind") {
-                provider.kind = member.second.as<std::string>();
+            if (name == "kind" && member.second.IsScalar()) {
+                provider.kind = member.second.Scalar();
             } else if (auto read = read_option(name, member.second, provider); !read) {
                 return read;
             }
@@ -285,7 +317,10 @@ Result<> read_pool(const YAML::Node& item, FleetConfig& config) {
     if (!item.IsMap()) {
         return invalid("a pool is a map with 'name', 'template' and 'offers'");
     }
-    Members members(item, "the pool '" + (item["name"] ? joined(item["name"]) : "") + "'");
+    const YAML::Node called = item["name"];
+    Members members(
+        item, "the pool '" + (called && called.IsScalar() ? called.Scalar() : "") + "'"
+    );
     fleet::PoolSettings pool;
     pool.name = members.needed("name");
     if (!is_pool_name(pool.name)) {

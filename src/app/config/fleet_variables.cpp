@@ -16,12 +16,14 @@ class Variables {
 public:
     explicit Variables(const Environment& environment) : environment_(environment) {}
 
+    // One that is empty is not set, as in files of Docker Compose.
     std::string text(const std::string& name, std::string otherwise = {}) const {
-        return environment_(name).value_or(std::move(otherwise));
+        const auto found = environment_(name);
+        return found && !found->empty() ? *found : std::move(otherwise);
     }
     int number(const std::string& name, int otherwise, int min, int max) {
         const auto found = environment_(name);
-        if (!found) {
+        if (!found || found->empty()) {
             return otherwise;
         }
         int value = 0;
@@ -55,9 +57,11 @@ void read_novita(Variables& variables, ProviderSetting& provider, fleet::PoolSet
     if (provider.options["key"].empty()) {
         variables.complain("NOVITA_API_KEY is needed by WORKER_MANAGER=novita");
     }
-    provider.options["url"] =
-        variables.text("NOVITA_BASE_URL", "https://api.novita.ai") + "/gpus/v2";
+    provider.options["base_url"] = variables.text("NOVITA_BASE_URL", "https://api.novita.ai");
     pool.made_from.image = variables.text("NOVITA_IMAGE_URL", pool.made_from.image);
+    if (pool.made_from.image.empty()) {
+        variables.complain("NOVITA_IMAGE_URL (or IMAGE) is needed by WORKER_MANAGER=novita");
+    }
     pool.made_from.gpus = variables.number("NOVITA_GPU_NUM", 1, 1, 8);
     pool.made_from.disk_gb = variables.number("NOVITA_ROOTFS_SIZE", 50, 10, 6'144);
     pool.start_max = std::chrono::seconds(variables.number("NOVITA_TIMEOUT", 1'800, 10, 86'400));
@@ -121,8 +125,16 @@ Result<> read_fleet_variables(const Environment& environment, FleetConfig& confi
     }
     if (kind == "novita") {
         read_novita(variables, provider, pool);
-    } else {
+    } else if (kind == "docker") {
         provider.options["ports"] = std::to_string(first) + "-" + std::to_string(last);
+        if (pool.made_from.image.empty()) {
+            variables.complain("IMAGE is needed by WORKER_MANAGER=docker");
+        }
+    } else {
+        variables.complain(
+            "WORKER_MANAGER is docker or novita, not '" + kind +
+            "'; other kinds of providers are for the configuration file (docs/fleet.md)"
+        );
     }
     pool.offers.push_back({provider.name, {}});
     if (const std::string product = variables.text("NOVITA_PRODUCT_ID"); !product.empty()) {

@@ -18,7 +18,20 @@ constexpr std::size_t kSecretBytesMax = 64 * 1024;
 
 YAML::Node Members::take(const std::string& name) {
     taken_.insert(name);
-    return map_[name];
+    const YAML::Node found = map_[name];
+    if (found && found.IsNull()) {
+        complain("has '" + name + "' without a value");
+        return YAML::Node(YAML::NodeType::Undefined);
+    }
+    return found;
+}
+
+std::string Members::scalar(const std::string& name, const YAML::Node& node) {
+    if (!node.IsScalar()) {
+        complain("has '" + name + "', which is a single value");
+        return {};
+    }
+    return node.Scalar();
 }
 
 std::string Members::text(const std::string& name, std::string otherwise) {
@@ -26,9 +39,24 @@ std::string Members::text(const std::string& name, std::string otherwise) {
     if (!found) {
         return otherwise;
     }
-    std::string value = found.as<std::string>();
+    std::string value = scalar(name, found);
     shown.emplace_back(name, value);
     return value;
+}
+
+std::vector<std::string> Members::texts(const std::string& name) {
+    const YAML::Node found = take(name);
+    std::vector<std::string> all;
+    if (found && found.IsScalar()) {
+        all.push_back(found.Scalar());
+    } else if (found && found.IsSequence()) {
+        for (const YAML::Node& item : found) {
+            all.push_back(scalar(name, item));
+        }
+    } else if (found) {
+        complain("has '" + name + "', which is a list of single values");
+    }
+    return all;
 }
 
 std::string Members::needed(const std::string& name) {
@@ -43,7 +71,7 @@ std::string Members::secret(const std::string& name) {
     const YAML::Node found = hidden(name);
     const std::string file = text(name + "_file");
     if (file.empty()) {
-        return found ? found.as<std::string>() : "";
+        return found ? scalar(name, found) : "";
     }
     std::ifstream stream(file, std::ios::binary);
     std::string value(std::istreambuf_iterator<char>(stream), {});

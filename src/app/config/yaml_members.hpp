@@ -21,6 +21,8 @@ public:
 
     std::string text(const std::string& name, std::string otherwise = "");
     std::string needed(const std::string& name);
+    // A list of texts, or one.
+    std::vector<std::string> texts(const std::string& name);
     // As text, or as a file that holds it under the same name with _file.
     std::string secret(const std::string& name);
     std::string needed_secret(const std::string& name);
@@ -40,6 +42,7 @@ public:
 
 private:
     YAML::Node take(const std::string& name);
+    std::string scalar(const std::string& name, const YAML::Node& node);
 
     const YAML::Node map_;
     const std::string whose_;

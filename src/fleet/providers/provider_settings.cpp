@@ -1,8 +1,10 @@
 #include "fleet/providers/provider_settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <set>
 
@@ -44,6 +46,33 @@ public:
     void text(const std::string& key, std::string& into) {
         if (const std::string* word = find(key)) {
             into = *word;
+        }
+    }
+    // What goes into a header.
+    void secret(const std::string& key, std::string& into) {
+        text(key, into);
+        if (std::ranges::any_of(into, [](char c) { return c <= ' ' || c == '\x7f'; })) {
+            complain(key, "has a space or a character in it that no key has");
+        }
+    }
+    void file(const std::string& key, std::string& into) {
+        text(key, into);
+        if (!into.empty() && !std::ifstream(into).good()) {
+            complain(key, "names '" + into + "', which cannot be read");
+        }
+    }
+    // "12.8"
+    void version(const std::string& key, std::string& into) {
+        text(key, into);
+        const auto is_part = [](std::string_view part) {
+            return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+        };
+        const std::string_view all = into;
+        const std::size_t dot = all.find('.');
+        const bool is_version = dot != std::string_view::npos && is_part(all.substr(0, dot)) &&
+                                is_part(all.substr(dot + 1));
+        if (!all.empty() && !is_version) {
+            complain(key, "must look like 12.8");
         }
     }
     void list(const std::string& key, std::vector<std::string>& into) {
@@ -203,7 +232,7 @@ Result<RunPodOptions> read_runpod(const std::string& name, const ProviderWords& 
     Words words(name, settings);
     RunPodOptions options;
     options.name = name;
-    words.text("key", options.key);
+    words.secret("key", options.key);
     words.text("url", options.url);
     words.text("agent_url", options.agent_url);
     words.list("clouds", options.clouds);
@@ -211,8 +240,8 @@ Result<RunPodOptions> read_runpod(const std::string& name, const ProviderWords& 
     words.text("registry", options.registry);
     words.text("volume", options.volume);
     words.text("volume_path", options.volume_path);
-    words.text("cuda_min", options.cuda_min);
-    words.text("ca_file", options.ca_file);
+    words.version("cuda_min", options.cuda_min);
+    words.file("ca_file", options.ca_file);
     return finished(words, std::move(options));
 }
 
@@ -220,9 +249,9 @@ Result<NovitaOptions> read_novita(const std::string& name, const ProviderWords& 
     Words words(name, settings);
     NovitaOptions options;
     options.name = name;
-    words.text("key", options.key);
+    words.secret("key", options.key);
     if (const std::string* host = words.find("base_url")) {
-        options.url = *host + "/gpus/v2";
+        options.url = host->substr(0, host->find_last_not_of('/') + 1) + "/gpus/v2";
     }
     words.text("url", options.url);
     words.text("agent_url", options.agent_url);
@@ -231,10 +260,10 @@ Result<NovitaOptions> read_novita(const std::string& name, const ProviderWords& 
     words.text("registry", options.registry);
     words.text("volume", options.volume);
     words.text("volume_path", options.volume_path);
-    words.text("cuda_min", options.cuda_min);
+    words.version("cuda_min", options.cuda_min);
     words.yes_or_no("can_park", options.can_park);
     words.integer("disk_gb", options.disk_gb, 10, 6144);
-    words.text("ca_file", options.ca_file);
+    words.file("ca_file", options.ca_file);
     return finished(words, std::move(options));
 }
 
@@ -242,14 +271,14 @@ Result<VastOptions> read_vast(const std::string& name, const ProviderWords& sett
     Words words(name, settings);
     VastOptions options;
     options.name = name;
-    words.text("key", options.key);
+    words.secret("key", options.key);
     words.text("url", options.url);
     words.yes_or_no("dials_in", options.dials_in);
     words.integer("disk_gb", options.disk_gb, 8, 100'000);
     words.fraction("reliability_min", options.reliability_min, 0, 1);
-    words.text("cuda_min", options.cuda_min);
+    words.version("cuda_min", options.cuda_min);
     words.fraction("bid_factor", options.bid_factor, 1, 10);
-    words.text("ca_file", options.ca_file);
+    words.file("ca_file", options.ca_file);
     return finished(words, std::move(options));
 }
 
@@ -257,7 +286,7 @@ Result<SaladOptions> read_salad(const std::string& name, const ProviderWords& se
     Words words(name, settings);
     SaladOptions options;
     options.name = name;
-    words.text("key", options.key);
+    words.secret("key", options.key);
     words.text("organization", options.organization);
     words.text("project", options.project);
     words.text("url", options.url);
@@ -266,7 +295,7 @@ Result<SaladOptions> read_salad(const std::string& name, const ProviderWords& se
     words.integer("cpus", options.cpus, 1, 1024);
     words.integer("memory_mb", options.memory_mb, 1024, 1'000'000);
     words.integer("disk_gb", options.disk_gb, 1, 100'000);
-    words.text("ca_file", options.ca_file);
+    words.file("ca_file", options.ca_file);
     return finished(words, std::move(options));
 }
 

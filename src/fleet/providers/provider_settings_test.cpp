@@ -42,7 +42,7 @@ TEST(ProviderSettings, OfClouds) {
     const auto novita = read_novita(
         "n",
         {{"key", "k"},
-         {"base_url", "https://api.ppio.com"},
+         {"base_url", "https://api.ppio.com/"},
          {"regions", "a,b"},
          {"can_park", "true"},
          {"product_id", "p"}}
@@ -85,6 +85,20 @@ TEST(ProviderSettings, WrongOnesAreRefusedByName) {
     EXPECT_THAT(
         read_runpod("r", {{"api_key", "secret"}}).error().message, testing::Not(HasSubstr("secret"))
     );
+    EXPECT_THAT(
+        read_runpod("r", {{"key", "k"}, {"ca_file", "/nowhere"}}).error().message,
+        HasSubstr("ca_file names '/nowhere'")
+    );
+    for (const char* version : {"x", "12", "12.", ".8", "12.8.1", "12.x"}) {
+        EXPECT_THAT(read_vast("v", {{"cuda_min", version}}).error().message, HasSubstr("cuda_min"))
+            << version;
+    }
+    for (const char* key : {"a b", "secret\nHost: x", "secret\x80"}) {
+        const auto read = read_salad("s", {{"key", key}});
+        ASSERT_FALSE(read) << key;
+        EXPECT_THAT(read.error().message, HasSubstr("key has a space"));
+        EXPECT_THAT(read.error().message, testing::Not(HasSubstr("secret")));
+    }
 }
 
 }  // namespace
