@@ -13,6 +13,7 @@
 #include "base/disk.hpp"
 #include "base/find_program.hpp"
 #include "base/json.hpp"
+#include "base/secret_names.hpp"
 #include "net/descriptor.hpp"
 
 extern char** environ;
@@ -60,28 +61,13 @@ constexpr std::array<std::string_view, 15> kPrefixes{
     "NCCL_",
     "COMFYUI_",
 };
-constexpr std::array<std::string_view, 6> kSecretWords{
-    "TOKEN",
-    "KEY",
-    "SECRET",
-    "PASS",
-    "CREDENTIAL",
-    "AUTH",
-};
-
-template <std::size_t N>
-bool contains_any(std::string_view name, const std::array<std::string_view, N>& words) {
-    return std::ranges::any_of(words, [&](std::string_view word) {
-        return name.find(word) != std::string_view::npos;
-    });
-}
 
 bool is_usual(std::string_view name) {
     const bool is_known = std::ranges::find(kNames, name) != kNames.end() ||
                           std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
                               return name.starts_with(prefix);
                           });
-    return is_known && !contains_any(name, kSecretWords);
+    return is_known && !names_secret(name);
 }
 
 tl::unexpected<Error> wrong(std::string message) {

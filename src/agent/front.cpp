@@ -241,13 +241,14 @@ Task<net::Response> Front::health() {
     comfy::Client client(p_.http, p_.pool, p_.comfyui.url(), {});
     const double now = static_cast<double>(to_unix_ms(p_.clock.now())) / 1000.0;
     auto queue = co_await client.queue();
-    if (!queue) {
+    // It may answer before we have seen that it does: a prompt would be refused until then.
+    const bool is_ready = p_.comfyui.state() == ComfyUi::State::ready;
+    if (!queue || !is_ready) {
         const std::string why = p_.status.reason();
+        const std::string otherwise = queue ? "ComfyUI is starting" : queue.error().message;
         co_return json_answer(
             503,
-            {{"status", "unhealthy"},
-             {"error", why.empty() ? queue.error().message : why},
-             {"timestamp", now}}
+            {{"status", "unhealthy"}, {"error", why.empty() ? otherwise : why}, {"timestamp", now}}
         );
     }
     co_return json_answer(
@@ -338,9 +339,14 @@ Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {
             Error(Code::worker_unavailable, "ComfyUI is not there: " + p_.status.reason())
         );
     }
-    p_.comfyui.note_work(true);
+    p_.comfyui.note_work(false);
     auto result = co_await run_prompt(
-        {p_.http, p_.pool, p_.clock, p_.comfyui.url(), options_.timeout_default},
+        {p_.http,
+         p_.pool,
+         p_.clock,
+         p_.comfyui.url(),
+         options_.timeout_default,
+         [this] { p_.comfyui.note_work(true); }},
         std::move(*body),
         query_value(exchange.request(), "timeout")
     );

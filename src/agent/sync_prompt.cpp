@@ -65,16 +65,31 @@ Result<Wish> read_wish(const SyncPrompt& parts, const std::string& text, std::st
             "'prompt' must be a workflow in ComfyUI's API format: node id -> {class_type, inputs}"
         );
     }
+    for (const auto& [id, node] : *prompt) {
+        if (!node.is_object()) {  // ComfyUI itself falls over it
+            return fail(
+                Code::invalid_argument,
+                "node '" + std::string(id) +
+                    "' of 'prompt' must be an object with class_type and "
+                    "inputs"
+            );
+        }
+    }
+    auto client_id = json::find_string(*body, "client_id");
+    const auto extra = json::find_object(*body, "extra_data");
+    if (!client_id || !extra) {
+        return fail(client_id ? extra.error() : client_id.error());
+    }
     Wish wish{*options, {}};
     wish.submission.prompt_id = Uuid::make(parts.clock.now()).to_string();
     wish.submission.prompt = json::serialize(*prompt);
-    wish.submission.client_id = comfy::text_of(*body, "client_id");
+    wish.submission.client_id = std::move(*client_id).value_or("");
     if (wish.submission.client_id.empty()) {
         // Without one, older servers leave out outputs that they had before.
         wish.submission.client_id = wish.submission.prompt_id;
     }
-    if (const json::object* extra = comfy::object_of(*body, "extra_data")) {
-        wish.submission.extra_data = *extra;
+    if (*extra != nullptr) {
+        wish.submission.extra_data = **extra;
     }
     return wish;
 }
@@ -243,6 +258,9 @@ Task<Outcome<json::object>> run_prompt(
             refused.node_errors = *errors;
         }
         co_return tl::unexpected<Trouble>(std::move(refused));
+    }
+    if (parts.accepted) {
+        parts.accepted();
     }
     auto entry = co_await wait_for_end(client, id, wish->options, deadline);
     if (!entry) {

@@ -5,6 +5,7 @@
 // One executor: call it only there.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,7 @@ struct SyncPrompt {
     const Clock& clock;
     std::string url;  // of ComfyUI
     Millis timeout_default;
+    std::function<void()> accepted{};  // called once ComfyUI has taken the prompt
 };
 
 // The result's body, or why there is none. `body`: of the request.

@@ -280,7 +280,16 @@ TEST(Agent, PromptSyncSaysWhatWentWrong) {
     EXPECT_TRUE(invalid.json_at("/node_errors/3/0").is_string()) << invalid.body;
     // Requests that are not.
     for (const char* body :
-         {"", "{", "[]", "{}", R"({"prompt": 5})", R"({"prompt": {}, "timeout": "soon"})"}) {
+         {"",
+          "{",
+          "[]",
+          "{}",
+          R"({"prompt": 5})",
+          R"({"prompt": {"1": 5}})",
+          R"({"prompt": {}, "timeout": "soon"})",
+          R"({"prompt": {}, "client_id": 5})",
+          R"({"prompt": {}, "extra_data": 5})",
+          R"({"prompt": {}, "return_image_base64": "yes"})"}) {
         const Reply refused = agent.http().post("/prompt_sync", body);
         EXPECT_EQ(refused.status, 422) << body << refused.body;
         members(refused);
@@ -307,6 +316,27 @@ TEST(Agent, PromptSyncSaysWhatWentWrong) {
         return agent.http().get("/queue").json_at("/queue_running/0/1") == on.json_at("/prompt_id");
     }));
     agent.http().post("/interrupt", "{}");
+}
+
+// Nor do they bring nearer the moment at which ComfyUI is made anew.
+TEST(Agent, PromptsThatWereRefusedAreNotCounted) {
+    AgentProcess agent;
+    ASSERT_TRUE(agent.wait_for("ready"));
+    for (const char* body : {"{", R"({"prompt": {}})", R"({"prompt": {"1": {}}})"}) {
+        EXPECT_EQ(agent.http().post("/prompt_sync", body).status, 422);
+        EXPECT_NE(agent.http().post("/prompt", body).status, 200);
+    }
+    EXPECT_EQ(agent.status().at("comfyui").at("jobs"), 0);
+    EXPECT_EQ(agent.status().at("jobs"), 0);
+    EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
+    EXPECT_EQ(agent.http().post_json("/prompt", asked(small_picture(1))).status, 200);
+    EXPECT_EQ(agent.status().at("comfyui").at("jobs"), 2);
+}
+
+TEST(Agent, WhoIsHealthyTakesPrompts) {
+    AgentProcess agent;
+    ASSERT_TRUE(wait_until([&] { return agent.http().get("/health").status == 200; }));
+    EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
 }
 
 TEST(Agent, PromptSyncIsNotHeldUpByAComfyUiThatHangs) {

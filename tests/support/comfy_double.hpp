@@ -46,7 +46,7 @@ struct DoubleOptions {
     // Has that pack's fence alone: it keeps out nodes of a cluster that lead no more.
     bool fence = false;
     bool agent = false;                        // tells its state as an agent in front of it does
-    std::string gpu = "Test Device";           // the name of its GPU
+    std::string gpu = "Test Device";           // the name of its GPU; "cpu": it has none
     std::int64_t vram_total = 25'274'793'984;  // in bytes
     // GPU memory that it tells of, in bytes: of its own process, and of others on the same GPU. 0
     // and 0: it tells of the GPU alone.

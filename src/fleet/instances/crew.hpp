@@ -19,6 +19,7 @@ namespace comfyd::fleet {
 struct Promise {
     std::uint64_t gpu_memory_bytes = 0;  // 0: nothing was said, likewise the next
     std::uint64_t disk_bytes = 0;
+    bool has_gpu = false;  // whatever its memory
 };
 
 struct Examination {

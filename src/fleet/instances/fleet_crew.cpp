@@ -160,6 +160,15 @@ Task<Examination> FleetCrew::examine_there(WorkerConfig worker, Promise promise)
     if (!stats) {
         co_return not_yet("its ComfyUI does not answer: " + stats.error().message);
     }
+    // It tells the computer's memory as that of its device.
+    if (promise.has_gpu && stats->device.starts_with("cpu")) {
+        co_return Examination{
+            Verdict::wrong,
+            "its ComfyUI computes on the CPU and not on the GPU that was promised: has its image "
+            "CUDA, and the machine a driver?",
+            {}
+        };
+    }
     co_return judge(status, stats->vram_total, promise);
 }
 

@@ -6,6 +6,8 @@
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
+#include "base/secret_names.hpp"
+#include "fleet/providers/foreign_words.hpp"
 
 namespace comfyd::fleet {
 
@@ -104,8 +106,24 @@ Task<Result<std::string>> Keeper::logs(std::string instance, int lines) {
     if (from == nullptr) {
         co_return fail(Code::not_found, "the provider '" + row->provider + "' is not configured");
     }
+    const std::vector<std::string> secrets = secrets_of(*row);
     auto text = co_await from->logs(row->machine, lines);
-    co_return text;
+    co_return text ? Result<std::string>(without_secrets(std::move(*text), secrets))
+                   : fail(std::move(text.error()));
+}
+
+// What its programs were told and may print: who may read a log need not know it.
+std::vector<std::string> Keeper::secrets_of(const Instance& instance) const {
+    std::vector<std::string> secrets{instance.token};
+    if (const PoolSettings* pool = pool_of(instance)) {
+        secrets.push_back(pool->made_from.registry_password);
+        for (const auto& [name, value] : pool->made_from.environment) {
+            if (names_secret(name)) {
+                secrets.push_back(value);
+            }
+        }
+    }
+    return secrets;
 }
 
 Task<> Keeper::run() {

@@ -90,7 +90,7 @@ public:
     const std::map<std::string, PoolSettings>& pools() const { return pools_; }
     const KeeperCounts& counts() const { return counts_; }
     const Scaling& scaling() const { return scaling_; }
-    // The latest lines of its machine. Code::not_found.
+    // The latest lines of its machine, without the secrets that it was told. Code::not_found.
     Task<Result<std::string>> logs(std::string instance, int lines);
 
 private:
@@ -164,6 +164,7 @@ private:
     const PoolSettings* pool_of(const Instance& instance) const;
     MachineProvider* provider(const std::string& name) const;
     WorkerConfig worker_of(const Instance& instance) const;
+    std::vector<std::string> secrets_of(const Instance& instance) const;
 
     Parts p_;
     std::map<std::string, PoolSettings> pools_;

@@ -7,6 +7,7 @@
 #include "base/crypto.hpp"
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "fleet/instances/keeper.hpp"
 #include "fleet/instances/wants.hpp"
 
@@ -148,6 +149,7 @@ Task<> Keeper::create(Step step) {
     const PoolSettings pool = *pool_of(instance);
     OfferWish wish = pool.offers.at(step.offer);
     wish.gpus_each = pool.made_from.gpus;
+    wish.per_gpu = pool.made_from.per_gpu;
     const auto offer = co_await choose(step, wish);
     if (!offer) {
         co_return;
@@ -171,6 +173,7 @@ Task<> Keeper::create(Step step) {
 // nullopt: none that would do, and it is written down who rests.
 Task<std::optional<Offer>> Keeper::choose(const Step& step, OfferWish wish) {
     MachineProvider* from = provider(step.provider);
+    const std::string region = wish.region;
     wish = step.want ? narrowed(wish, *step.want).value_or(wish) : wish;
     auto offers = co_await from->offers(wish);
     if (!offers) {
@@ -178,10 +181,13 @@ Task<std::optional<Offer>> Keeper::choose(const Step& step, OfferWish wish) {
         co_return std::nullopt;
     }
     std::vector<const Offer*> good;
-    for (const Offer& offer : *offers) {
+    for (Offer& offer : *offers) {
         const bool is_cheap = !wish.usd_per_hour_max || !offer.usd_per_hour ||
                               *offer.usd_per_hour <= *wish.usd_per_hour_max;
-        if (is_cheap && offer.available != 0) {
+        // What tells no region is where the operator says, and nowhere that somebody asks for.
+        offer.region = offer.region.empty() ? region : offer.region;
+        const bool is_there = wish.region.empty() || lower(offer.region) == lower(wish.region);
+        if (is_cheap && is_there && offer.available != 0) {
             good.push_back(&offer);
         }
     }
@@ -332,7 +338,10 @@ Task<> Keeper::examine(Step step) {
     const Instance before = *find(step.instance);
     const PoolSettings* pool = pool_of(before);
     Promise promise;
-    promise.gpu_memory_bytes = before.offer.gpu_memory_bytes;
+    if (pool->made_from.gpus > 0) {
+        promise.gpu_memory_bytes = before.offer.gpu_memory_bytes;
+        promise.has_gpu = promise.gpu_memory_bytes > 0 || !before.offer.gpu.empty();
+    }
     promise.disk_bytes = static_cast<std::uint64_t>(pool->made_from.disk_gb) * kGigabyte;
     auto found = co_await p_.crew.examine(worker_of(before), promise);
     Instance instance = *find(step.instance);

@@ -59,7 +59,14 @@ public:
         co_return Result<>();
     }
     Task<Result<std::string>> logs(std::string id, int lines) override {
-        co_return id + " printed " + std::to_string(lines) + " lines\n";
+        std::string told = id + " printed " + std::to_string(lines) + " lines\n";
+        for (const auto* variables :
+             {&orders.back().secrets, &orders.back().made_from.environment}) {
+            for (const auto& [name, value] : *variables) {
+                told.append(name).append("=").append(value).append("\n");
+            }
+        }
+        co_return told;
     }
     void on_change(std::function<void()>) override {}
     Task<> end() override { co_return; }
@@ -88,9 +95,8 @@ protected:
 
     void open() {
         if (!comfy_) {
-            comfy_ = std::make_unique<support::ComfyDouble>(
-                double_thread_.context(), support::DoubleOptions{}
-            );
+            comfy_ =
+                std::make_unique<support::ComfyDouble>(double_thread_.context(), double_options_);
             comfy_->start();
             rack_ = std::make_shared<Rack>(comfy_->url());
         }
@@ -177,6 +183,7 @@ protected:
     }
 
     PoolSettings settings_;
+    support::DoubleOptions double_options_;
     MemoryInstances instances_;
     jobs::Load load_;
     std::shared_ptr<Rack> rack_;
@@ -199,7 +206,9 @@ TEST_F(KeptPoolsTest, AMachineIsStartedWarmedUpAndServes) {
     EXPECT_THAT(
         events(), testing::ElementsAre("ready", "warming", "starting", "creating", "requested")
     );
-    EXPECT_EQ(wait(kept_->keeper().logs(row.id, 7)).value_or(""), "m1 printed 7 lines\n");
+    EXPECT_THAT(
+        wait(kept_->keeper().logs(row.id, 7)).value_or(""), HasSubstr("m1 printed 7 lines\n")
+    );
     EXPECT_EQ(wait(kept_->keeper().logs("nobody", 7)).error().code, Code::not_found);
 }
 
@@ -263,6 +272,43 @@ TEST_F(KeptPoolsTest, WhatWaitingJobsNeedIsOrdered) {
         return can_run({.gpu = "L40S", .region = "us", .memory_gb = 44});
     }));
     EXPECT_FALSE(can_run({.region = "eu"}));
+}
+
+TEST_F(KeptPoolsTest, AMachineThatTellsNoRegionIsWhereItsOfferSays) {
+    settings_.offers = {{"rack", {}, "eu"}};
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const std::string id = rows().front().worker();
+    ASSERT_TRUE(is_worker(id));
+    EXPECT_EQ(on_core([&] { return fleet_->find(id)->info().region; }), "eu");
+}
+
+// Nor is it wherever a job wants it to be.
+TEST_F(KeptPoolsTest, ARegionThatNobodyHasIsNotMadeUp) {
+    jobs::Load::Waiting waiting;
+    waiting.machine = {.region = "mars"};
+    waiting.jobs = 1;
+    load_.waiting = {waiting};
+    open();
+    ASSERT_TRUE(has_ready(1));
+    EXPECT_EQ(rows().front().offer.region, "");
+    EXPECT_THAT(events(), Contains("out_of_stock"));
+}
+
+TEST_F(KeptPoolsTest, ALogShowsNoSecretOfTheMachine) {
+    settings_.made_from.environment = {
+        {"HF_TOKEN", "hf_nobody-may-see"}, {"api_key", "hidden too"}, {"MODE", "fast-and-loose"}
+    };
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const std::string id = rows().front().id;
+    const auto log = wait(kept_->keeper().logs(id, 7));
+    ASSERT_TRUE(log) << log.error().message;
+    EXPECT_THAT(*log, HasSubstr("printed 7 lines\n"));
+    EXPECT_THAT(*log, HasSubstr("MODE=fast-and-loose\n"));
+    EXPECT_THAT(*log, HasSubstr("HF_TOKEN=***\n"));
+    EXPECT_THAT(*log, HasSubstr("api_key=***\n"));
+    EXPECT_THAT(*log, HasSubstr("COMFYD_WORKER_TOKEN=***\n"));
 }
 
 TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {
@@ -352,6 +398,21 @@ TEST_F(KeptPoolsTest, AGpuWithLessMemoryThanWasPromisedIsNotTaken) {
     EXPECT_TRUE(support::wait_until([&] {
         const auto all = wait(instances_.ended_instances("main", 10));
         return !all->empty() && all->front().reason.find("promised") != std::string::npos;
+    }));
+}
+
+// It tells the memory of the computer, which is more than any GPU has.
+TEST_F(KeptPoolsTest, AComfyUiOnTheCpuIsNotTakenForTheGpuThatWasPromised) {
+    double_options_.gpu = "cpu";
+    double_options_.vram_total = 1LL << 40;
+    open();
+    ASSERT_TRUE(has_ready(1)) << "no GPU was promised";
+    on_core([&] { rack_->promised = 24'000'000'000; });
+    resize(2);
+    EXPECT_TRUE(support::wait_until([&] { return record().failed_starts == 1; }));
+    EXPECT_TRUE(support::wait_until([&] {
+        const auto all = wait(instances_.ended_instances("main", 10));
+        return !all->empty() && all->front().reason.find("on the CPU") != std::string::npos;
     }));
 }
 

@@ -216,6 +216,9 @@ json::object make_container(
     };
     if (!place.gpus.empty()) {
         labels[label::kGpus] = join(place.gpus);
+        if (order.made_from.per_gpu > 0) {
+            labels[label::kPerGpu] = std::to_string(order.made_from.per_gpu);
+        }
     }
     json::object body{
         {"Image", order.made_from.image},

@@ -19,9 +19,10 @@ namespace label {
 inline constexpr std::string_view kFleet = "comfyd.fleet";
 inline constexpr std::string_view kInstance = "comfyd.instance";
 inline constexpr std::string_view kPool = "comfyd.pool";
-inline constexpr std::string_view kPort = "comfyd.port";  // that its agent listens on
-inline constexpr std::string_view kGpus = "comfyd.gpus";  // with commas
-inline constexpr std::string_view kUrl = "comfyd.url";    // of its agent; absent: a published port
+inline constexpr std::string_view kPort = "comfyd.port";       // that its agent listens on
+inline constexpr std::string_view kGpus = "comfyd.gpus";       // with commas
+inline constexpr std::string_view kPerGpu = "comfyd.per_gpu";  // that may share one of them
+inline constexpr std::string_view kUrl = "comfyd.url";  // of its agent; absent: a published port
 }  // namespace label
 
 // One of GET /containers/json.

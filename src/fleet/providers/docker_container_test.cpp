@@ -49,8 +49,32 @@ TEST(DockerPlaces, GpusAreGivenOutEvenlyAndNotTwice) {
     options.per_gpu = 2;
     EXPECT_THAT(chosen(1, {with_gpus("a"), with_gpus("b"), with_gpus("c")}), ElementsAre("a"));
     EXPECT_THAT(chosen(2, {with_gpus("a,b"), with_gpus("a,c")}), ElementsAre("b", "c"));
-    EXPECT_EQ(count_free(options, 1, {with_gpus("a,b"), with_gpus("a,c")}), 2);
-    EXPECT_EQ(count_free(options, 2, {}), 3);
+    EXPECT_EQ(count_free(options, 1, 0, {with_gpus("a,b"), with_gpus("a,c")}), 2);
+    EXPECT_EQ(count_free(options, 2, 0, {}), 3);
+}
+
+// What a template says counts more than what the provider says, and each has its part.
+TEST(DockerPlaces, PoolsShareGpusAsTheirTemplatesSay) {
+    DockerOptions options;
+    options.gpus = {"a", "b"};
+    const auto sharing = [](int per_gpu, const char* gpus) {
+        auto made = with_gpus(gpus);
+        made.labels["comfyd.per_gpu"] = std::to_string(per_gpu);
+        return made;
+    };
+    EXPECT_EQ(count_free(options, 1, 4, {}), 8);
+    EXPECT_EQ(count_free(options, 1, 4, {sharing(4, "a"), sharing(2, "a")}), 5);
+    EXPECT_EQ(count_free(options, 1, 2, {sharing(4, "a"), sharing(2, "a")}), 2);
+    EXPECT_EQ(count_free(options, 1, 0, {sharing(4, "a"), sharing(2, "a")}), 1) << "a whole one";
+    EXPECT_EQ(count_free(options, 1, 4, {with_gpus("a")}), 4) << "one that has all of it";
+    EXPECT_EQ(count_free(options, 1, 3, {sharing(3, "a"), sharing(3, "a"), sharing(3, "a")}), 3);
+    MachineOrder third = order(1);
+    third.made_from.per_gpu = 3;
+    const auto place = choose_place(options, third, {sharing(3, "a"), with_gpus("b")}, 0);
+    ASSERT_TRUE(place);
+    EXPECT_THAT(place->gpus, ElementsAre("a"));
+    const auto body = json::serialize(make_container(options, {}, third, *place));
+    EXPECT_THAT(body, HasSubstr(R"("comfyd.per_gpu":"3")"));
 }
 
 TEST(DockerPlaces, PortsGoRound) {

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/on_executor.hpp"
+#include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/providers/docker_place.hpp"
 #include "fleet/providers/machine_names.hpp"
@@ -63,7 +64,7 @@ Task<Result<std::vector<Offer>>> Docker::offers(OfferWish wish) {
     COMFYD_ON(executor_);
     const bool is_here =
         wish.market == Market::on_demand &&
-        (wish.region.empty() || wish.region == options_.region) &&
+        (wish.region.empty() || lower(wish.region) == lower(options_.region)) &&
         place_of_gpu(wish.gpus, {options_.gpu_kind}) &&
         (!wish.usd_per_hour_max || options_.usd_per_hour.value_or(0) <= *wish.usd_per_hour_max);
     if (!is_here) {
@@ -77,7 +78,7 @@ Task<Result<std::vector<Offer>>> Docker::offers(OfferWish wish) {
     offer.gpu_memory_bytes = options_.gpu_memory_bytes;
     offer.region = options_.region;
     offer.usd_per_hour = options_.usd_per_hour;
-    offer.available = count_free(options_, wish.gpus_each, *there);
+    offer.available = count_free(options_, wish.gpus_each, wish.per_gpu, *there);
     co_return std::vector{offer};
 }
 

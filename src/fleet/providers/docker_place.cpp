@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "fleet/providers/gpu_shares.hpp"
+
 namespace comfyd::fleet {
 namespace {
 
@@ -29,16 +31,23 @@ bool holds_its_place(const ContainerSummary& container) {
     return container.state != "dead" && container.state != "removing";
 }
 
-std::map<std::string, int> uses_of_gpus(const std::vector<ContainerSummary>& containers) {
-    std::map<std::string, int> uses;
+int sharing_of(const DockerOptions& options, int per_gpu) {
+    return per_gpu > 0 ? per_gpu : options.per_gpu;
+}
+
+std::map<std::string, GpuShares> shares_of_gpus(
+    const DockerOptions& options, const std::vector<ContainerSummary>& containers
+) {
+    std::map<std::string, GpuShares> shares;
     for (const ContainerSummary& container : containers) {
-        if (holds_its_place(container)) {
-            for (const std::string& gpu : split(container.label(label::kGpus), ',')) {
-                ++uses[gpu];
+        const int per_gpu = sharing_of(options, to_int(container.label(label::kPerGpu)));
+        for (const std::string& gpu : split(container.label(label::kGpus), ',')) {
+            if (holds_its_place(container)) {
+                shares[gpu].take(per_gpu);
             }
         }
     }
-    return uses;
+    return shares;
 }
 
 std::size_t count_holding(const std::vector<ContainerSummary>& containers) {
@@ -48,18 +57,20 @@ std::size_t count_holding(const std::vector<ContainerSummary>& containers) {
 }  // namespace
 
 int count_free(
-    const DockerOptions& options, int gpus_each, const std::vector<ContainerSummary>& others
+    const DockerOptions& options,
+    int gpus_each,
+    int per_gpu,
+    const std::vector<ContainerSummary>& others
 ) {
     int left = -1;
     if (options.machines_max > 0) {
         left = std::max(0, options.machines_max - static_cast<int>(count_holding(others)));
     }
     if (gpus_each > 0 && !options.gpus.empty()) {
-        const auto uses = uses_of_gpus(others);
+        auto shares = shares_of_gpus(options, others);
         int free = 0;
         for (const std::string& gpu : options.gpus) {
-            const auto used = uses.find(gpu);
-            free += std::max(0, options.per_gpu - (used == uses.end() ? 0 : used->second));
+            free += shares[gpu].left_for(sharing_of(options, per_gpu));
         }
         left = left < 0 ? free / gpus_each : std::min(left, free / gpus_each);
     }
@@ -74,19 +85,20 @@ Result<ContainerPlace> choose_place(
 ) {
     ContainerPlace place{.port = order.port};
     const int gpus = order.made_from.gpus;
-    if (count_free(options, gpus, others) == 0) {
+    const int per_gpu = order.made_from.per_gpu;
+    if (count_free(options, gpus, per_gpu, others) == 0) {
         return fail(Code::out_of_stock, "all places for containers are taken on this computer");
     }
     if (gpus > 0 && !options.gpus.empty()) {
-        auto uses = uses_of_gpus(others);
-        std::multimap<int, std::string> by_uses;  // in the order of the list among equals
+        auto shares = shares_of_gpus(options, others);
+        std::multimap<double, std::string> by_use;  // in the order of the list among equals
         for (const std::string& gpu : options.gpus) {
-            if (uses[gpu] < options.per_gpu) {
-                by_uses.emplace(uses[gpu], gpu);
+            if (shares[gpu].left_for(sharing_of(options, per_gpu)) > 0) {
+                by_use.emplace(shares[gpu].taken(), gpu);
             }
         }
         std::vector<std::string> least_used;
-        for (const auto& [count, gpu] : by_uses) {
+        for (const auto& [taken, gpu] : by_use) {
             least_used.push_back(gpu);
         }
         if (least_used.size() < static_cast<std::size_t>(gpus)) {

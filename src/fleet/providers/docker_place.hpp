@@ -15,9 +15,13 @@ Result<ContainerPlace> choose_place(
     const std::vector<ContainerSummary>& others,
     int port_before  // given out last
 );
-// How many more machines with so many GPUs each there is room for; -1: nobody knows.
+// How many more machines with so many GPUs each there is room for, of which so many may share a GPU
+// (0: as the options say); -1: nobody knows.
 int count_free(
-    const DockerOptions& options, int gpus_each, const std::vector<ContainerSummary>& others
+    const DockerOptions& options,
+    int gpus_each,
+    int per_gpu,
+    const std::vector<ContainerSummary>& others
 );
 
 }  // namespace comfyd::fleet

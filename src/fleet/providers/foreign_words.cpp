@@ -25,12 +25,16 @@ bool continues_a_character(char c) {
 
 }  // namespace
 
+std::string without_secrets(std::string text, const std::vector<std::string>& secrets) {
+    for (const std::string& secret : secrets) {
+        hide(text, secret);
+    }
+    return text;
+}
+
 std::string presentable(std::string_view text, const std::vector<std::string>& secrets) {
     // Hidden before it is cut: half a secret is one, too.
-    std::string whole(text);
-    for (const std::string& secret : secrets) {
-        hide(whole, secret);
-    }
+    const std::string whole = without_secrets(std::string(text), secrets);
     std::string made;
     for (const char c : whole) {
         const bool is_space = (c >= 0 && c <= ' ') || c == '\x7f';

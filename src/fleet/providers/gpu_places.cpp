@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "fleet/providers/gpu_shares.hpp"
+
 namespace comfyd::fleet {
 namespace {
 
@@ -77,13 +79,17 @@ GpuPlace by_share(const GpuUse& use, const GpuSharing& sharing, int places) {
 }  // namespace
 
 GpuPlace place_on(const GpuUse& use, const GpuSharing& sharing) {
-    const int places = sharing.per_gpu - static_cast<int>(use.tenants.size());
-    if (places <= 0) {
+    GpuShares shares;
+    for (const GpuTenant& tenant : use.tenants) {
+        shares.take(tenant.per_gpu == 0 ? sharing.per_gpu : tenant.per_gpu);
+    }
+    const int places = shares.left_for(sharing.per_gpu);
+    if (places == 0) {
         return {
             0,
             0,
-            whose(use) + " has its " + std::to_string(sharing.per_gpu) +
-                (sharing.per_gpu == 1 ? " process" : " processes")
+            whose(use) + " has its " + std::to_string(use.tenants.size()) +
+                (use.tenants.size() == 1 ? " process" : " processes")
         };
     }
     if (use.gpu.memory_total_bytes == 0) {

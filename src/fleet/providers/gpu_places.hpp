@@ -26,6 +26,7 @@ struct GpuSharing {
 struct GpuTenant {
     std::uint64_t promised_bytes = 0;           // 0: a share
     std::optional<std::uint64_t> used_bytes{};  // nullopt: the driver does not show it
+    int per_gpu = 0;  // that may share it with this one; 0: as many as with the next
 };
 
 struct GpuUse {

@@ -22,6 +22,19 @@ TEST(GpuPlaces, AsManyAsWereAskedFor) {
     EXPECT_THAT(full.reason, HasSubstr("has its 3 processes"));
 }
 
+TEST(GpuPlaces, EachHasItsPartWhoeverItSharesWith) {
+    const GpuTenant quarter{0, {}, 4};
+    const GpuTenant half{0, {}, 2};
+    const auto left = [](std::vector<GpuTenant> tenants, int per_gpu) {
+        return place_on(use_of(150 * kGb, 149 * kGb, std::move(tenants)), {per_gpu, 0}).free_places;
+    };
+    EXPECT_EQ(left({quarter, half}, 4), 1);
+    EXPECT_EQ(left({quarter, half}, 2), 0);
+    EXPECT_EQ(left({half}, 1), 0) << "it would not have it alone";
+    EXPECT_EQ(left({{0, {}, 1}}, 4), 0);
+    EXPECT_EQ(left({{0, {}, 3}, {0, {}, 3}}, 3), 1);
+}
+
 TEST(GpuPlaces, AShareIsOfWhatOthersLeave) {
     // A desktop has 2 GB.
     const auto place = place_on(use_of(24 * kGb, 22 * kGb), {2, 0});

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
+#include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/providers/cloud_api.hpp"
 #include "fleet/providers/foreign_words.hpp"
@@ -108,7 +109,7 @@ Task<Result<std::vector<Offer>>> Kubernetes::offers(OfferWish wish) {
     std::vector<Offer> offers;
     const bool is_here =
         wish.market == Market::on_demand &&
-        (wish.region.empty() || wish.region == options_.region) &&
+        (wish.region.empty() || lower(wish.region) == lower(options_.region)) &&
         (!wish.usd_per_hour_max || options_.usd_per_hour.value_or(0) <= *wish.usd_per_hour_max);
     if (!is_here) {
         co_return offers;

@@ -135,6 +135,7 @@ Result<ProcessRecord> LocalMachines::write_down(const MachineOrder& order) {
     record.pool = order.pool;
     record.arguments = order.made_from.command;
     record.environment = order.made_from.environment;
+    record.per_gpu = order.made_from.per_gpu;
     record.hides_gpus = order.made_from.gpus == 0;
     record.made_at = SystemClock().now();
     auto done = places_.reserve(record, order.offer.id, all);

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "fleet/providers/agent_command.hpp"
+#include "fleet/providers/gpu_shares.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -41,6 +42,20 @@ bool is_wanted(const OfferWish& wish, const Gpu& gpu) {
 
 }  // namespace
 
+GpuSharing LocalPlaces::sharing_of(int per_gpu) const {
+    GpuSharing sharing = options_.sharing;
+    sharing.per_gpu = per_gpu == 0 ? sharing.per_gpu : per_gpu;
+    return sharing;
+}
+
+int LocalPlaces::places_anywhere(int per_gpu, const std::vector<ProcessRecord>& all) const {
+    GpuShares shares;
+    for (const ProcessRecord& record : all) {
+        shares.take(sharing_of(record.per_gpu).per_gpu);
+    }
+    return shares.left_for(sharing_of(per_gpu).per_gpu);
+}
+
 GpuUse LocalPlaces::use_of(const Gpu& gpu, const std::vector<ProcessRecord>& all) const {
     GpuUse use{gpu, {}, 0};
     std::set<pid_t> ours;
@@ -48,7 +63,7 @@ GpuUse LocalPlaces::use_of(const Gpu& gpu, const std::vector<ProcessRecord>& all
         if (record.gpu != gpu.uuid) {
             continue;
         }
-        GpuTenant tenant{record.memory_bytes, std::nullopt};
+        GpuTenant tenant{record.memory_bytes, std::nullopt, sharing_of(record.per_gpu).per_gpu};
         const std::string variable =
             std::string(kMachineVariable) + "=" + (options_.folder / record.name).string();
         for (const GpuProcess& process : gpu.processes) {
@@ -97,7 +112,7 @@ Result<std::vector<Offer>> LocalPlaces::offers(
     if (options_.finds_gpu_itself) {
         Offer offer;
         offer.id = kWhateverThereIs;
-        offer.available = std::max(options_.sharing.per_gpu - static_cast<int>(all.size()), 0);
+        offer.available = places_anywhere(wish.per_gpu, all);
         offers.push_back(std::move(offer));
         return offers;
     }
@@ -107,7 +122,7 @@ Result<std::vector<Offer>> LocalPlaces::offers(
     }
     for (const GpuUse& use : *uses) {
         if (is_wanted(wish, use.gpu)) {
-            const GpuPlace place = place_on(use, options_.sharing);
+            const GpuPlace place = place_on(use, sharing_of(wish.per_gpu));
             Offer offer;
             offer.id = use.gpu.uuid;
             offer.gpu = use.gpu.name;
@@ -127,10 +142,10 @@ Result<> LocalPlaces::reserve_gpu(
         return {};
     }
     if (options_.finds_gpu_itself) {
-        if (static_cast<int>(all.size()) >= options_.sharing.per_gpu) {
+        if (places_anywhere(record.per_gpu, all) == 0) {
             return fail(
                 Code::out_of_stock,
-                "this computer has its " + std::to_string(options_.sharing.per_gpu) + " processes"
+                "this computer has its " + std::to_string(all.size()) + " processes"
             );
         }
         return {};
@@ -139,7 +154,7 @@ Result<> LocalPlaces::reserve_gpu(
     if (!uses) {
         return fail(uses.error());
     }
-    auto gpu = choose_gpu(*uses, options_.sharing, offer);
+    auto gpu = choose_gpu(*uses, sharing_of(record.per_gpu), offer);
     if (!gpu) {
         return fail(std::move(gpu.error()));
     }

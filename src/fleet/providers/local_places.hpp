@@ -33,6 +33,10 @@ public:
 private:
     Result<std::vector<GpuUse>> gpu_uses(const std::vector<ProcessRecord>& all) const;
     GpuUse use_of(const Gpu& gpu, const std::vector<ProcessRecord>& all) const;
+    // Of machines of which so many may share a GPU; 0: as the settings say.
+    GpuSharing sharing_of(int per_gpu) const;
+    // Where the GPUs are not ours to give, all together share one.
+    int places_anywhere(int per_gpu, const std::vector<ProcessRecord>& all) const;
     Result<> reserve_gpu(
         ProcessRecord& record, const std::string& offer, const std::vector<ProcessRecord>& all
     ) const;

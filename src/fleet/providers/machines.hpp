@@ -33,6 +33,7 @@ struct OfferWish {
     Market market = Market::on_demand;
     std::optional<double> usd_per_hour_max{};
     int gpus_each = 1;  // of one machine
+    int per_gpu = 0;    // machines that may share one; 0: as the provider has it
 };
 
 // What a provider would give for a wish now. It reserves nothing.
@@ -54,8 +55,9 @@ struct MachineTemplate {
     int disk_gb = 0;
     std::uint64_t memory_bytes_max = 0;  // 0: no limit, likewise the next
     double cpus_max = 0;
-    int gpus = 1;     // of one machine; 0: none
-    int per_gpu = 1;  // machines that may share one GPU, where its provider lets them
+    int gpus = 1;  // of one machine; 0: none
+    // Machines that may share one GPU, where its provider lets them; 0: as that has it.
+    int per_gpu = 0;
     std::vector<std::string> packs{};  // as agent/packs.hpp reads them
     std::string registry_user{};
     std::string registry_password{};

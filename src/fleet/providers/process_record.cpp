@@ -94,6 +94,7 @@ Result<json::object> read_object(const fs::path& file, std::uint64_t bytes_max) 
 constexpr auto kPidMax = std::numeric_limits<pid_t>::max();
 constexpr auto kNumberMax = std::numeric_limits<std::int64_t>::max();
 constexpr int kPortMax = 65'535;
+constexpr int kPerGpuMax = 1'000;
 
 }  // namespace
 
@@ -119,6 +120,7 @@ Result<ProcessRecord> read_record(const fs::path& folder) {
     record.pool = members.text("pool");
     record.gpu = members.text("gpu");
     record.memory_bytes = members.number("memory_bytes", kNumberMax);
+    record.per_gpu = static_cast<int>(members.number("per_gpu", kPerGpuMax));
     record.hides_gpus = members.flag("hides_gpus");
     record.port = static_cast<int>(members.number("port", kPortMax));
     record.comfyui_port = static_cast<int>(members.number("comfyui_port", kPortMax));
@@ -151,6 +153,7 @@ Result<> write_record(const fs::path& folder, const ProcessRecord& record) {
         {"pool", record.pool},
         {"gpu", record.gpu},
         {"memory_bytes", record.memory_bytes},
+        {"per_gpu", record.per_gpu},
         {"hides_gpus", record.hides_gpus},
         {"port", record.port},
         {"comfyui_port", record.comfyui_port},

@@ -31,6 +31,7 @@ struct ProcessRecord {
     std::string pool;
     std::string gpu{};               // its UUID; empty: none was given to it
     std::uint64_t memory_bytes = 0;  // that it was promised there; 0: a share
+    int per_gpu = 0;                 // that may share it; 0: as the settings say
     bool hides_gpus = false;         // it shall use none
     int port = 0;                    // of the agent; 0: it has a socket
     int comfyui_port = 0;

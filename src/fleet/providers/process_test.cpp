@@ -353,6 +353,29 @@ TEST_F(Processes, TwoShareAGpuAndAThirdIsRefused) {
     EXPECT_TRUE(create(order_of("e")));
 }
 
+TEST_F(Processes, ATemplateSaysHowManyShareAGpu) {
+    options_.sharing.per_gpu = 1;
+    tell_gpus({"GPU-1, 24000, 24000, RTX 4090"});
+    auto half = order_of("a");
+    half.made_from.per_gpu = 2;
+    ASSERT_TRUE(create(half));
+    const auto available = [this](int per_gpu) {
+        OfferWish wish;
+        wish.per_gpu = per_gpu;
+        return await(provider_->offers(wish))->front().available;
+    };
+    EXPECT_EQ(available(2), 1);
+    EXPECT_EQ(available(0), 0) << "one that shall have it alone";
+    EXPECT_EQ(create(order_of("b")).error().code, Code::out_of_stock);
+    half.name = order_of("c").name;
+    half.instance = order_of("c").instance;
+    close();
+    open();  // it is written down
+    ASSERT_TRUE(create(half));
+    EXPECT_EQ(available(2), 0);
+    EXPECT_EQ(record(half.name).gpu, "GPU-1");
+}
+
 TEST_F(Processes, WhatDoesNotFitIsRefusedWithTheReason) {
     options_.sharing = {4, 10'000'000'000};
     make("a");

@@ -122,9 +122,10 @@ Response Routes::get_system_stats(Call&) {
         {"argv", json::array{"main.py"}},
     };
     const std::int64_t total = core_.options.vram_total;
+    const bool is_cpu = core_.options.gpu == "cpu";
     const json::object device{
-        {"name", "cuda:0 " + core_.options.gpu + " : cudaMallocAsync"},
-        {"type", "cuda"},
+        {"name", is_cpu ? "cpu" : "cuda:0 " + core_.options.gpu + " : cudaMallocAsync"},
+        {"type", is_cpu ? "cpu" : "cuda"},
         {"index", 0},
         {"vram_total", total},
         {"vram_free",
