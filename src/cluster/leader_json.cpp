@@ -212,6 +212,12 @@ json::object to_json(const jobs::WorkerInfo& worker) {
     if (worker.current_job) {
         to["current_job"] = worker.current_job->to_string();
     }
+    json::array jobs;
+    for (const JobId& job : worker.jobs) {
+        jobs.emplace_back(job.to_string());
+    }
+    to["jobs"] = std::move(jobs);
+    to["running"] = worker.running;
     return to;
 }
 
@@ -241,6 +247,15 @@ jobs::WorkerInfo worker_from_json(const json::object& from) {
     worker.machine = text_in(from, "machine");
     worker.breaker = breaker_of(text_in(from, "breaker"));
     worker.current_job = id_in<JobTag>(from, "current_job");
+    const json::array* jobs = json::find_array(from, "jobs").value_or(nullptr);
+    for (const json::value& text : jobs == nullptr ? json::array() : *jobs) {
+        const auto job = text.is_string() ? JobId::parse(std::string_view(text.get_string()))
+                                          : std::optional<JobId>();
+        if (job) {
+            worker.jobs.push_back(*job);
+        }
+    }
+    worker.running = count_in(from, "running");
     return worker;
 }
 

@@ -41,9 +41,13 @@ TEST(LeaderJson, AWorkerKeepsItsRegion) {
     worker.machine = "comfyd-main-0123456789ab";
     worker.gpu = "NVIDIA L40S";
     worker.vram_total = 48'000'000'000;
+    worker.jobs = {JobId::make(Time(Millis(1))), JobId::make(Time(Millis(2)))};
+    worker.running = 2;
     const jobs::WorkerInfo read = worker_from_json(to_json(worker));
     EXPECT_EQ(read.region, "eu");
     EXPECT_EQ(read.machine, worker.machine);
+    EXPECT_EQ(read.jobs, worker.jobs);
+    EXPECT_EQ(read.running, 2U);
     EXPECT_EQ(read.facts().gpu, "NVIDIA L40S");
     EXPECT_EQ(read.facts().gpu_memory_bytes, worker.vram_total);
 }

@@ -233,10 +233,15 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.node_classes = known_.classes ? known_.classes->size() : 0;
     info.last_error = known_.last_error;
     for (const auto& [prompt, taken] : taken_) {
-        if (!taken.has_left && (ahead_.first() == prompt || !info.current_job)) {
+        if (taken.has_left) {
+            continue;
+        }
+        info.jobs.push_back(taken.job);
+        if (ahead_.first() == prompt || !info.current_job) {
             info.current_job = taken.job;
         }
     }
+    info.running = prompts() + groups();
     info.created_at = created_at_;
     info.last_active_at = last_active_at_;
     info.completed = completed_;

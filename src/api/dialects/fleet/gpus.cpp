@@ -24,10 +24,10 @@ double gigabytes(std::uint64_t bytes) {
 struct Gpu {
     const jobs::WorkerInfo* first = nullptr;
     std::uint64_t free = 0;
-    int slots = 0;
-    int running = 0;
+    std::size_t slots = 0;
+    std::size_t running = 0;
     bool is_up = false;
-    std::optional<JobId> job{};
+    std::vector<JobId> jobs{};
     Time last_used{};
 
     void add(const jobs::WorkerInfo& worker) {
@@ -37,10 +37,10 @@ struct Gpu {
                              worker.status == WorkerStatus::draining;
         free = first == nullptr ? worker.vram_free : std::min(free, worker.vram_free);
         first = first == nullptr ? &worker : first;
-        slots += std::max(worker.slots, 1);
-        running += worker.current_job ? 1 : 0;
+        slots += static_cast<std::size_t>(std::max(worker.slots, 1));
+        running += worker.running;
         is_up = is_up || answers;
-        job = job ? job : worker.current_job;
+        jobs.insert(jobs.end(), worker.jobs.begin(), worker.jobs.end());
         last_used = std::max(last_used, worker.last_active_at);
     }
 };
@@ -48,14 +48,16 @@ struct Gpu {
 json::object encode(
     const std::string& id, const Gpu& gpu, const std::function<bool(const JobId&)>& shows
 ) {
-    const bool is_told = gpu.job && shows(*gpu.job);
+    const auto told = std::ranges::find_if(gpu.jobs, shows);
     return {
         {"gpu_id", id},
         {"gpu_type", gpu.first->gpu},
         {"memory_gb", gigabytes(gpu.first->vram_total)},
         {"available_memory_gb", gigabytes(gpu.is_up ? gpu.free : 0)},
-        {"current_load", std::min(1.0, static_cast<double>(gpu.running) / gpu.slots)},
-        {"allocated_to", is_told ? json::value(gpu.job->to_string()) : json::value(nullptr)},
+        {"current_load",
+         std::min(1.0, static_cast<double>(gpu.running) / static_cast<double>(gpu.slots))},
+        {"allocated_to",
+         told == gpu.jobs.end() ? json::value(nullptr) : json::value(told->to_string())},
         {"last_used", to_rfc3339(gpu.last_used)},
     };
 }
@@ -63,17 +65,17 @@ json::object encode(
 Task<> list_gpus(Call& call, const Services& services) {
     const auto workers = co_await services.jobs.workers();
     std::set<JobId> shown;
+    const bool sees_all = call.caller.may(auth::Scope::admin);
     for (const jobs::WorkerInfo& worker : workers) {
-        if (!worker.current_job) {
-            continue;
-        }
-        if (call.caller.may(auth::Scope::admin)) {
-            shown.insert(*worker.current_job);
-            continue;
-        }
-        auto own = co_await services.jobs.get(call.caller.tenant, *worker.current_job);
-        if (own) {
-            shown.insert(*worker.current_job);
+        for (const JobId& job : worker.jobs) {
+            if (sees_all) {
+                shown.insert(job);
+                continue;
+            }
+            const auto own = co_await services.jobs.get(call.caller.tenant, job);
+            if (own) {
+                shown.insert(job);
+            }
         }
     }
     const auto shows = [&shown](const JobId& job) { return shown.contains(job); };

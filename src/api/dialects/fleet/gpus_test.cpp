@@ -27,7 +27,8 @@ TEST(Gpus, AreTheWorkersButForThoseOnACpu) {
     slow.gpu = "cpu";
     const JobId job = JobId::make(Time(Millis(1)));
     jobs::WorkerInfo busy = worker("b", jobs::WorkerStatus::running);
-    busy.current_job = job;
+    busy.jobs = {job};
+    busy.running = 1;
     busy.slots = 2;
     const auto all = {
         engine,
@@ -65,6 +66,23 @@ TEST(Gpus, WorkersThatShareOneAreOne) {
     EXPECT_EQ(pool.at("total_gpus"), 1);
     EXPECT_EQ(pool.at("gpus").at(0).at("gpu_id"), "GPU-1");
     EXPECT_EQ(pool.at("gpus").at(0).at("available_memory_gb"), 4.0);
+}
+
+TEST(Gpus, WhoRunsSeveralJobsIsAsFullAsItIsAndShowsEachItsOwn) {
+    const JobId first = JobId::make(Time(Millis(1)));
+    const JobId second = JobId::make(Time(Millis(2)));
+    jobs::WorkerInfo busy = worker("a", jobs::WorkerStatus::running, "GPU-1");
+    busy.slots = 4;
+    busy.running = 3;
+    busy.jobs = {first, second};
+    jobs::WorkerInfo beside = worker("b", jobs::WorkerStatus::idle, "GPU-1");
+    beside.slots = 2;
+    const json::object pool =
+        encode_gpus({busy, beside}, [&](const JobId& job) { return job == second; });
+    const json::object& gpu = pool.at("gpus").as_array().at(0).as_object();
+    EXPECT_EQ(gpu.at("current_load"), 0.5);
+    EXPECT_EQ(gpu.at("allocated_to").as_string(), second.to_string());
+    EXPECT_EQ(pool.at("allocated_gpus"), 1);
 }
 
 TEST(Gpus, NoneIsNoDivisionByNothing) {
