@@ -131,8 +131,8 @@ struct WorkerInfo {
     std::size_t node_classes = 0;
     std::string last_error;  // why it is down
     std::optional<JobId> current_job;
-    std::vector<JobId> jobs{};    // all that it runs
-    std::size_t running = 0;      // prompts of theirs; a merged one is one
+    std::vector<JobId> jobs{};  // all that it runs
+    std::size_t running = 0;    // prompts of theirs; a merged one is one
     Time created_at{};
     Time last_active_at{};
     std::uint64_t completed = 0;
