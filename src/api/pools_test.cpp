@@ -182,5 +182,26 @@ TEST_F(Pools, AnotherPoolIsAnotherRequest) {
     );
 }
 
+TEST(PoolsOfATenant, WorkersOfOthersAreNotShown) {
+    Arrangement setup = two_pools();
+    admission::TenantRules blue;
+    blue.pools = {"gold"};
+    setup.admission.tenants->set({{"blue", blue}});
+    TestApi api{std::move(setup)};
+    const auto get = [&api](const char* path, const std::string& key) {
+        const auto answer = api.get(path, header("Authorization", "Bearer " + key));
+        EXPECT_EQ(answer.status, 200) << answer.body;
+        return parse(answer.body);
+    };
+    EXPECT_EQ(get("/api/v1/workers", "key-of-red").at("count"), 1);
+    EXPECT_EQ(get("/api/v1/workers", "key-of-blue").at("count"), 0);
+    EXPECT_EQ(get("/api/v1/workers/metrics", "key-of-blue").at("total_workers"), 0);
+    EXPECT_EQ(get("/v2/gpus", "key-of-red").at("total_gpus"), 1);
+    EXPECT_EQ(get("/v2/gpus", "key-of-blue").at("total_gpus"), 0);
+    const auto scripted =
+        api.get("/api/v1/workers/scripted", header("Authorization", "Bearer key-of-blue"));
+    EXPECT_EQ(scripted.status, 404) << scripted.body;
+}
+
 }  // namespace
 }  // namespace comfyd::api

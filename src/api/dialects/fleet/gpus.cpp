@@ -6,6 +6,7 @@
 
 #include "api/dialects/fleet/fleet.hpp"
 #include "api/dialects/fleet/fleet_openapi.hpp"
+#include "api/visible_workers.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -63,7 +64,7 @@ json::object encode(
 }
 
 Task<> list_gpus(Call& call, const Services& services) {
-    const auto workers = co_await services.jobs.workers();
+    const auto workers = co_await visible_workers(call, services);
     std::set<JobId> shown;
     const bool sees_all = call.caller.may(auth::Scope::admin);
     for (const jobs::WorkerInfo& worker : workers) {

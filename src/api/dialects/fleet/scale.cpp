@@ -7,6 +7,7 @@
 
 #include "api/dialects/fleet/fleet.hpp"
 #include "api/dialects/fleet/fleet_openapi.hpp"
+#include "api/visible_workers.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -62,12 +63,11 @@ Result<double> read_within(const Call& call) {
     return seconds;
 }
 
-// Of pools that are not for the tenant it learns nothing.
 Result<> check_pool(const Call& call, const Services& services, const std::string& pool) {
-    const auto own = services.rules.tenants->find(call.caller.tenant);
-    const bool is_limited = own && !own->pools.empty() && !call.caller.may(auth::Scope::admin);
-    const auto& known = is_limited ? own->pools : services.options.pools;
-    return known.contains(pool) ? Result<>() : fail(Code::not_found, "there is no such pool");
+    const bool is_there = services.options.pools.contains(pool);
+    return is_there && is_pool_for(call, services, pool)
+               ? Result<>()
+               : fail(Code::not_found, "there is no such pool");
 }
 
 Task<> show_scale(Call& call, const Services& services) {

@@ -6,6 +6,7 @@
 #include "api/answer_shelf.hpp"
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/kept_outputs.hpp"
+#include "api/visible_workers.hpp"
 
 namespace comfyd::api {
 namespace tasks {
@@ -195,7 +196,7 @@ Task<bool> may_see_job(const Call& call, const Services& services, std::optional
 }
 
 Task<> list_workers(Call& call, const Services& services) {
-    const auto workers = co_await services.jobs.workers();
+    const auto workers = co_await visible_workers(call, services);
     json::array listed;
     for (const jobs::WorkerInfo& worker : workers) {
         const bool shown = co_await may_see_job(call, services, worker.current_job);
@@ -209,7 +210,7 @@ Task<> list_workers(Call& call, const Services& services) {
 
 Task<> get_worker(Call& call, const Services& services) {
     const std::string& id = call.path_parameters.at(0);
-    const auto workers = co_await services.jobs.workers();
+    const auto workers = co_await visible_workers(call, services);
     const auto found =
         std::find_if(workers.begin(), workers.end(), [&id](const jobs::WorkerInfo& worker) {
             return worker.id == id;
@@ -225,7 +226,7 @@ Task<> get_worker(Call& call, const Services& services) {
 }
 
 Task<> worker_metrics(Call& call, const Services& services) {
-    const auto workers = co_await services.jobs.workers();
+    const auto workers = co_await visible_workers(call, services);
     co_await send(call, json_response(200, encode_worker_metrics(workers)));
 }
 
@@ -252,7 +253,7 @@ Result<> check_workers(
 
 Task<> health(Call& call, const Services& services) {
     const auto queue = co_await services.jobs.queue_counts();
-    const auto workers = co_await services.jobs.workers();
+    const auto workers = co_await visible_workers(call, services);
     using enum jobs::WorkerStatus;
     const auto up = check_workers(workers, {idle, running, draining}, "no worker is up");
     json::object body{
@@ -272,7 +273,7 @@ Task<> health(Call& call, const Services& services) {
 Task<> ready(Call& call, const Services& services) {
     auto checked = services.ready();
     if (checked) {
-        const auto workers = co_await services.jobs.workers();
+        const auto workers = co_await visible_workers(call, services);
         using enum jobs::WorkerStatus;
         checked = check_workers(workers, {idle, running}, "no worker takes jobs");
     }
