@@ -18,7 +18,7 @@ MENTIONED = re.compile(r"(\.|->|::|\b)([A-Za-z_]\w*)")
 NO_CODE = re.compile(r"//[^\n]*|^#include[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.M)
 HEADER = re.compile(r'^#include (?:"([^"]+\.hpp)"|(<[^>]+>))', re.M)
 # Names that may stand in two files if they mean the same: using declarations and names for namespaces.
-USED = re.compile(r"^(?:using [\w:]+;|namespace \w+ = [\w:]+;)", re.M)
+USED = re.compile(r"^(?:using (?:enum )?[\w:]+;|namespace \w+ = [\w:]+;)", re.M)
 ALONE = re.compile(r"^using namespace (?!testing)|^#(?!include|pragma)|^COMFYD_\w+ |^extern \"C\"", re.M)
 TESTS = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|INSTANTIATE_TEST_SUITE_P|TYPED_TEST_SUITE)\(\s*(\w+),\s*(\w+)", re.M)
 NO_NAMES = set(
@@ -42,9 +42,9 @@ def own_names(text):
 
 @functools.cache
 def offered(header):
-    """What a header declares outside of classes, at least."""
-    lines = (line for line in header.read_text().splitlines() if line[:1].isalpha())
-    return {name for line in lines for name in re.findall(r"[A-Za-z_]\w*", NO_CODE.sub("", line))}
+    """What a header declares outside of classes, at least; names of parameters mean nothing to others."""
+    lines = (NO_CODE.sub("", line) for line in header.read_text().splitlines() if line[:1].isalpha())
+    return {name for line in lines for name in re.findall(r"[A-Za-z_]\w*", line.partition("(")[0])}
 
 
 @functools.cache
@@ -85,18 +85,31 @@ class Source:
         fixed = members.union(*map(set, TESTS.findall(text)), *map(offered, self.headers))
         self.renamed, self.kept = names - fixed, names & fixed
         self.used = {line: re.findall(r"\w+", line)[1 if line.startswith("namespace") else -1] for line in USED.findall(text)}
+        self.enums = {line for line in self.used if line.startswith("using enum ")}
+        self.functions = {name for name in self.kept if re.search(rf"^[A-Za-z][^(\n]*\b{name}\(", text, re.M)}
         self.stays_alone = bool(ALONE.search(text))
 
+    @functools.cached_property
+    def not_local(self):
+        """What it mentions and what is not merely a parameter or a variable of a function of its own."""
+        return self.kept.union(self.used.values(), *map(offered, self.headers))
+
     def clashes(self, other):
+        if self.enums != other.enums:
+            return True  # what an enum brings along does not stand in the file
         names = self.kept | {name for line, name in self.used.items() if line not in other.used}
-        return bool(names & other.free) or any(names & offered(h) for h in other.headers - self.headers)
+        met = other.free - other.renamed - (self.functions - other.not_local)
+        return bool(names & met) or any(names & offered(h) for h in other.headers - self.headers)
 
 
-def grouped(sources, most):
+def grouped(files, most):
+    sources = [Source(file) for file in files]
+    apart = {source: {other for other in sources if source.clashes(other) or other.clashes(source)} for source in sources}
     groups = []
-    for source in map(Source, sources):
+    # Those that clash with many are spread first, while the groups have room.
+    for source in sorted(sources, key=lambda source: -len(apart[source])):
         open_ones = [] if source.stays_alone else [g for g in groups if len(g) < most and not g[0].stays_alone]
-        group = next((g for g in open_ones if not any(source.clashes(other) or other.clashes(source) for other in g)), None)
+        group = next((g for g in open_ones if not apart[source].intersection(g)), None)
         if group is None:
             group = []
             groups.append(group)

@@ -74,7 +74,7 @@ Result<std::string> fingerprint(const json::object& inputs, const Folders& folde
     return file_fingerprint(inputs, "image", folders);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     auto loaded = load_picture(call, call.text("image"));
     if (!loaded) {
         return fail(std::move(loaded.error()));
@@ -196,7 +196,7 @@ NodeClass load_image() {
     return {
         .name = "LoadImage",
         .description = "Reads a picture from the input folder; the mask is 1 minus its alpha.",
-        .execute = &execute,
+        .execute = &compute,
         .files = {{"image", &list_input_pictures}},
         .checked_input = "image",
         .check_name = "LoadImage.VALIDATE_INPUTS",
@@ -209,7 +209,7 @@ NodeClass load_image_output() {
     return {
         .name = "LoadImageOutput",
         .description = "Reads a picture that an earlier run has saved.",
-        .execute = &execute,
+        .execute = &compute,
         .checked_input = "image",
         .check_name = "LoadImage.VALIDATE_INPUTS",  // it is a kind of LoadImage
         .check = &check,

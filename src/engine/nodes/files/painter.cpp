@@ -107,7 +107,7 @@ Result<NodeResult> with_preview(const Call& call, Image image, Mask mask) {
     return NodeResult{.outputs = {std::move(image), std::move(mask)}, .ui = std::move(*ui)};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const auto base = make_base(call);
     if (!base) {
         return fail(base.error());
@@ -154,7 +154,7 @@ NodeClass painter() {
     return {
         .name = "Painter",
         .description = "Lays what was painted by hand over a picture or a colour.",
-        .execute = &execute,
+        .execute = &compute,
         .fingerprint = &fingerprint,
     };
 }

@@ -152,7 +152,7 @@ Result<NodeResult> save_exr(Call& call) {
     });
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const std::size_t channels = call.image("images").shape().channels;
     if (channels != 1 && channels != 3 && channels != 4) {
         return node_error(
@@ -169,7 +169,7 @@ NodeClass save_image_advanced() {
     return {
         .name = "SaveImageAdvanced",
         .description = "Writes pictures as PNG of 8 or 16 bits or as OpenEXR in linear light.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kFormats = {"txt", "csv", "md", "json"};
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const std::string& text = call.text("text");
     const std::string& format = call.text("format");
     if (std::ranges::find(kFormats, format) == kFormats.end()) {
@@ -66,7 +66,7 @@ NodeClass save_text() {
     return {
         .name = "SaveText",
         .description = "Writes a text into the output folder; JSON is indented.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

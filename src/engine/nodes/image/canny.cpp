@@ -230,7 +230,7 @@ Result<> expect_usable(const ImageShape& shape, double low, double high) {
     return {};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const double low = call.number("low_threshold");
     const double high = call.number("high_threshold");
@@ -283,7 +283,7 @@ NodeClass canny() {
     return {
         .name = "Canny",
         .description = "White edges on black.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -9,7 +9,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& target = call.image("image_target");
     const double strength = call.number("strength");
     if (strength == 0 || !call.has("image_ref")) {
@@ -48,7 +48,7 @@ NodeClass color_transfer() {
     return {
         .name = "ColorTransfer",
         .description = "Gives a picture the colours of another one.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

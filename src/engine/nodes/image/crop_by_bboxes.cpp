@@ -143,7 +143,7 @@ Result<Image> cropped(
     return part ? fitted(call, *part, target) : part;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const json::value& given = call.data("bboxes");
     json::array frames;
@@ -199,7 +199,7 @@ NodeClass crop_by_bboxes() {
     return {
         .name = "CropByBBoxes",
         .description = "Cuts out what the boxes of each picture cover, scaled to one size.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -6,7 +6,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     auto image =
         call.new_image({call.size("batch_size"), call.size("height"), call.size("width"), 3});
     if (!image) {
@@ -40,7 +40,7 @@ NodeClass empty_image() {
     return {
         .name = "EmptyImage",
         .description = "A picture, or a batch of them, of one colour.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -21,7 +21,7 @@ constexpr std::pair<int, int> kTall[] = {
     {1024, 1024},
 };
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const double aspect =
         static_cast<double>(image.shape().width) / static_cast<double>(image.shape().height);
@@ -51,7 +51,7 @@ NodeClass flux_kontext_image_scale() {
     return {
         .name = "FluxKontextImageScale",
         .description = "Scales and cuts to the nearest size that Flux Kontext was trained with.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -6,7 +6,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const ImageShape shape = call.image_view("image").shape();
     call.show_text(
         "width: " + std::to_string(shape.width) + ", height: " + std::to_string(shape.height) +
@@ -26,7 +26,7 @@ NodeClass get_image_size() {
     return {
         .name = "GetImageSize",
         .description = "Width, height and number of pictures.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true,
         .takes_empty = true,
     };

@@ -14,7 +14,7 @@ COMFYD_KERNEL void add_noise(const float* from, std::size_t count, float strengt
     }
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape shape = image.shape();
     auto out = call.new_image(shape);
@@ -43,7 +43,7 @@ NodeClass image_add_noise() {
     return {
         .name = "ImageAddNoise",
         .description = "Adds random grain that the seed decides.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

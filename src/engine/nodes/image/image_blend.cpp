@@ -81,7 +81,7 @@ Result<Image> like_first(const Call& call, const Image& first, const Image& seco
     );
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& a = call.image("image1");
     const auto b = like_first(call, a, call.image("image2"));
     if (!b) {
@@ -126,7 +126,7 @@ NodeClass image_blend() {
     return {
         .name = "ImageBlend",
         .description = "Mixes a second picture into the first one.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

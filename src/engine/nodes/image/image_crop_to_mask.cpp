@@ -270,7 +270,7 @@ Result<Image> cropped(
     return scale(call, *whole, settings.width, settings.height, ResizeMethod::lanczos);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const auto background = parse_color(call.text("background"));
     if (!background) {
         return fail(background.error());
@@ -329,7 +329,7 @@ NodeClass image_crop_to_mask() {
     return {
         .name = "ImageCropToMask",
         .description = "Cuts out what a mask shows, on a plain background, scaled to one size.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

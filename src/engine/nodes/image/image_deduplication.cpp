@@ -41,7 +41,7 @@ Result<std::uint64_t> fingerprint(const Call& call, const Image& image) {
     return bits;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const double threshold = call.number("similarity_threshold");
     auto kept = std::make_shared<List>();
     std::vector<std::uint64_t> seen;
@@ -68,7 +68,7 @@ NodeClass image_deduplication() {
     return {
         .name = "ImageDeduplication",
         .description = "Leaves out pictures that look like an earlier one of the list.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -56,7 +56,7 @@ void paste(const Image& cell, std::int64_t x, std::int64_t y, NewImage& grid) {
     }
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const std::vector<Image> images = single_pictures(call.list("images"));
     if (images.empty()) {
         return node_error("ValueError", "Cannot create grid from empty image list");
@@ -105,7 +105,7 @@ NodeClass image_grid() {
     return {
         .name = "ImageGrid",
         .description = "Arranges pictures in rows and columns, each scaled to a cell.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

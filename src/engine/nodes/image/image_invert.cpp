@@ -4,7 +4,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     return NodeResult{.outputs = {ImageView(call.image_view("image").inverted())}};
 }
 
@@ -14,7 +14,7 @@ NodeClass image_invert() {
     return {
         .name = "ImageInvert",
         .description = "Every channel becomes 1 minus its value.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true,
         .takes_empty = true,
     };

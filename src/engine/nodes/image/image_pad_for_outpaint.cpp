@@ -69,7 +69,7 @@ Result<Mask> mask_around(
     return std::move(*mask).finish();
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
     const Margins margins{
@@ -104,7 +104,7 @@ NodeClass image_pad_for_outpaint() {
     return {
         .name = "ImagePadForOutpaint",
         .description = "Adds gray margins and a mask of what is to be painted there.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

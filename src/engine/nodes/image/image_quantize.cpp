@@ -89,7 +89,7 @@ void reduce(
     }
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape shape = image.shape();
     if (shape.channels != 3) {
@@ -144,7 +144,7 @@ NodeClass image_quantize() {
     return {
         .name = "ImageQuantize",
         .description = "Reduces a picture to a number of colours.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

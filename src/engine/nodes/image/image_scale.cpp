@@ -15,7 +15,7 @@ std::size_t in_proportion(std::size_t side, std::size_t given, std::size_t old) 
     return static_cast<std::size_t>(std::max(1.0, std::nearbyint(exact)));
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
     std::size_t width = call.size("width");
@@ -43,7 +43,7 @@ NodeClass image_scale() {
     return {
         .name = "ImageScale",
         .description = "Scales to a size; a side of 0 follows the other one.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

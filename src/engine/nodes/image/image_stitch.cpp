@@ -150,7 +150,7 @@ Result<Image> stitched(
     return std::move(*out).finish();
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     Result<Image> first = call.image("image1");
     if (!call.has("image2")) {
         return NodeResult{.outputs = {*first}};
@@ -198,7 +198,7 @@ NodeClass image_stitch() {
     return {
         .name = "ImageStitch",
         .description = "Puts a second picture beside, above or below the first one.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

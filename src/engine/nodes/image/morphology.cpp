@@ -71,7 +71,7 @@ Result<Image> changed(const Shapes& shapes, const Image& image, std::string_view
     return shapes.difference(shapes.closed(image), image);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const std::size_t side = call.size("kernel_size");
     if (side == 0) {
         return node_error("RuntimeError", "A kernel has at least one element");
@@ -90,7 +90,7 @@ NodeClass morphology() {
     return {
         .name = "Morphology",
         .description = "Grows or shrinks bright areas, or shows what that changes.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -7,7 +7,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
     if (shape.width == 0 || shape.height == 0) {
@@ -57,7 +57,7 @@ NodeClass resize_and_pad_image() {
     return {
         .name = "ResizeAndPadImage",
         .description = "Scales to fit into a size and fills what remains around it.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

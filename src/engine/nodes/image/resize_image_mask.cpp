@@ -137,7 +137,7 @@ Result<Image> resized(const Call& call, const Image& image) {
     );
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Value& input = call.value("input");
     auto image = resized(call, picture_of(input));
     if (!image) {
@@ -155,7 +155,7 @@ NodeClass resize_image_mask() {
     return {
         .name = "ResizeImageMaskNode",
         .description = "Scales a picture or a mask to a size that is given in one of many ways.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -339,7 +339,7 @@ Result<Image> post_processed(const Call& call) {
     return cut(call, *out, even);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     auto out = post_processed(call);
     if (!out) {
         return fail(std::move(out.error()));
@@ -356,7 +356,7 @@ NodeClass seedvr2_post_processing() {
     return {
         .name = "SeedVR2PostProcessing",
         .description = "Cuts an upscaled picture to its original and takes over its colours.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -58,7 +58,7 @@ Result<Image> padded(const Call& call, const View& from) {
     return std::move(*out).finish();
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Clip* clip = as_clip(call.value("resized_images"));
     const ImageView images =
         clip != nullptr ? ImageView(clip->frames) : call.image_view("resized_images");
@@ -87,7 +87,7 @@ NodeClass seedvr2_preprocess() {
     return {
         .name = "SeedVR2Preprocess",
         .description = "Brings pictures to the sizes and the number of frames that SeedVR2 takes.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true,
     };
 }

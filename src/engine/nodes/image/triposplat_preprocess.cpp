@@ -200,7 +200,7 @@ Result<Image> prepared(
     return crop ? over_black(call, *crop) : crop;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     auto images = with_channels(call, call.image("image"), 3);
     if (!images) {
         return fail(std::move(images.error()));
@@ -242,7 +242,7 @@ NodeClass triposplat_preprocess_image() {
     return {
         .name = "TripoSplatPreprocessImage",
         .description = "Cuts out what a mask shows, in a black square of one size.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

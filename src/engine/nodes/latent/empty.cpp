@@ -40,7 +40,7 @@ constexpr Maker kMakers[] = {
 };
 
 template <std::size_t kIndex>
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     constexpr Maker kMaker = kMakers[kIndex];
     const auto size = [&call](const char* name) { return call.size(name); };
     Dims dims{size("batch_size"), kMaker.channels};
@@ -64,7 +64,7 @@ std::vector<NodeClass> make_all(std::index_sequence<kIndexes...>) {
     (made.push_back(
          {.name = kMakers[kIndexes].name,
           .description = kMakers[kIndexes].description,
-          .execute = &execute<kIndexes>}
+          .execute = &compute<kIndexes>}
      ),
      ...);
     return made;

@@ -352,7 +352,7 @@ json::array list_of(const Call& call, std::string_view input) {
     return value.is_array() ? value.as_array() : json::array{};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const auto width = static_cast<std::int64_t>(call.size("width"));
     const auto height = static_cast<std::int64_t>(call.size("height"));
     const auto incoming = call.has("bboxes") ? boxes_from(call.value("bboxes"), width, height)
@@ -390,7 +390,7 @@ NodeClass create_bounding_boxes() {
     return {
         .name = "CreateBoundingBoxes",
         .description = "Boxes drawn in the editor, in pixels, as elements and as a picture.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -162,7 +162,7 @@ Rgba8 to_bitmap(const Image& image, std::size_t index) {
     return picture;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const bool given = call.has("image");
     const auto boxes = boxes_of(call, given ? call.image("image").shape().batch : 1);
     if (!boxes) {
@@ -211,7 +211,7 @@ NodeClass draw_bboxes() {
     return {
         .name = "DrawBBoxes",
         .description = "Draws boxes on pictures, or on black where there are none.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

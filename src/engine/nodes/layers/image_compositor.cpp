@@ -98,7 +98,7 @@ Result<Composite> empty_composite(const Call& call) {
     return Composite{std::move(*image), std::move(*mask)};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const auto& document = call.object<Layers>("layers");
     const auto frames = frames_of(call, document);
     if (!frames) {
@@ -153,7 +153,7 @@ NodeClass image_compositor() {
     return {
         .name = "ImageCompositor",
         .description = "Lays a stack of layers on each other, each with its place and blend mode.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -183,7 +183,7 @@ Result<Rgba8> render(const Call& call, std::string_view text, const Color& color
     return layer;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& images = call.image("images");
     std::string text = call.text("text");
     if (text.find_first_not_of(kSpaces) == text.npos) {
@@ -227,7 +227,7 @@ NodeClass text_overlay() {
     return {
         .name = "TextOverlay",
         .description = "Writes a text over pictures, with the letters of the system's font.",
-        .execute = &execute,
+        .execute = &compute,
     };
 }
 

@@ -7,7 +7,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     std::vector<View> masks;
     ImageShape shape;
     for (const Call::Grown& grown : call.grown("masks")) {
@@ -39,7 +39,7 @@ NodeClass batch_masks() {
     return {
         .name = "BatchMasksNode",
         .description = "Puts masks into one batch, scaled to the size of the first.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

@@ -129,7 +129,7 @@ Result<> check_fit(const Overlap& overlap, std::size_t batch, std::size_t source
     return {};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const MaskView onto = call.mask_view("destination");
     const MaskView source = call.mask_view("source");
     const ImageShape& shape = onto.shape();
@@ -165,7 +165,7 @@ NodeClass mask_composite() {
     return {
         .name = "MaskComposite",
         .description = "Works one mask into another at a place: arithmetic or logic.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

@@ -4,7 +4,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const MaskView mask = call.mask_view("mask");
     const ImageShape& shape = mask.shape();
     const std::int64_t x = call.place("x");
@@ -21,7 +21,7 @@ NodeClass crop_mask() {
     return {
         .name = "CropMask",
         .description = "Cuts a rectangle out of a mask; what lies outside of it is left away.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

@@ -29,7 +29,7 @@ COMFYD_KERNEL void scale_all(float* values, float rate, std::size_t count) {
     }
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const MaskView mask = call.mask_view("mask");
     const ImageShape& shape = mask.shape();
     const auto lines = [&](const char* side, std::size_t most) {
@@ -62,7 +62,7 @@ NodeClass feather_mask() {
     return {
         .name = "FeatherMask",
         .description = "Lets a mask fade out towards its borders.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

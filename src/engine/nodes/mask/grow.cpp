@@ -65,7 +65,7 @@ COMFYD_KERNEL void shrink_cross(
     spread_row<Smaller, false>(above, row, below, width, into);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Mask& mask = call.mask("mask");
     const ImageShape& shape = mask.shape();
     const std::int64_t expand = call.place("expand");
@@ -106,7 +106,7 @@ NodeClass grow_mask() {
     return {
         .name = "GrowMask",
         .description = "Widens a mask by pixels, or narrows it where the number is negative.",
-        .execute = &execute
+        .execute = &compute
     };
 }
 

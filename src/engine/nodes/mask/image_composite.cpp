@@ -96,7 +96,7 @@ Result<Place> place_of(
     return place;
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const ImageView onto = call.image_view("destination");
     const ImageShape& shape = onto.shape();
     auto source = with_channels(call, call.image_view("source"), shape.channels);
@@ -156,7 +156,7 @@ NodeClass image_composite_masked() {
     return {
         .name = "ImageCompositeMasked",
         .description = "Lays one picture over another at a place, where a mask allows it.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

@@ -196,7 +196,7 @@ Result<Mask> mask_like(const Call& call, const Mask& mask, const ImageShape& sha
     return resize_mask(call, mask, shape.width, shape.height, ResizeMethod::bicubic, Crop::center);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Image& onto = call.image("destination");
     ImageShape shape = onto.shape();
     if (call.image("source").shape().channels != shape.channels) {
@@ -245,7 +245,7 @@ NodeClass porter_duff_image_composite() {
     return {
         .name = "PorterDuffImageComposite",
         .description = "Puts a picture with alpha onto another in one of the Porter-Duff ways.",
-        .execute = &execute
+        .execute = &compute
     };
 }
 

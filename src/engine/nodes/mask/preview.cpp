@@ -7,7 +7,7 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const MaskView mask = call.mask_view("mask");
     auto ui = preview_ui(call, ImageView(mask.repeated(3)), true);
     if (!ui) {
@@ -22,7 +22,7 @@ NodeClass mask_preview() {
     return {
         .name = "MaskPreview",
         .description = "Shows a mask without saving it.",
-        .execute = &execute,
+        .execute = &compute,
         .reads_views = true
     };
 }

@@ -100,7 +100,7 @@ Result<Mask> widen_dark(const Call& call, const Mask& mask, float scale, std::si
     });
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const Mask& mask = call.mask("mask");
     const auto unit = is_unit(call, mask);
     if (!unit) {
@@ -124,7 +124,7 @@ NodeClass void_quadmask_preprocess() {
     return {
         .name = "VOIDQuadmaskPreprocess",
         .description = "Sorts a mask into the four levels that VOID inpainting expects.",
-        .execute = &execute
+        .execute = &compute
     };
 }
 

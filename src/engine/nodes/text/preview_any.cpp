@@ -19,7 +19,7 @@ std::string shown(const Value& value) {
     return value_text(value);
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     std::string text = call.has("source") ? shown(call.value("source")) : "None";
     json::object ui{{"text", json::array{json::value(text)}}};
     return NodeResult{.outputs = {std::move(text)}, .ui = std::move(ui)};
@@ -31,7 +31,7 @@ NodeClass preview_any() {
     return {
         .name = "PreviewAny",
         .description = "Shows any value as text.",
-        .execute = &execute,
+        .execute = &compute,
         .takes_empty = true
     };
 }

@@ -282,7 +282,7 @@ private:
     std::size_t next_index_ = 0;
 };
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     auto text = Formatter(call).format(call.text("f_string"), 1);
     if (auto going = call.check_stopped(); !going) {
         return fail(std::move(going.error()));
@@ -299,7 +299,7 @@ NodeClass string_format() {
     return {
         .name = "StringFormat",
         .description = "Fills {a}, {b:.2f} and the like in a text with connected values.",
-        .execute = &execute
+        .execute = &compute
     };
 }
 

@@ -25,7 +25,7 @@ ExpressionValue from_value(const Value& value) {
     return {number != nullptr ? *number : std::numeric_limits<double>::quiet_NaN()};
 }
 
-Result<NodeResult> execute(Call& call) {
+Result<NodeResult> compute(Call& call) {
     const std::string& expression = call.text("expression");
     if (strip(expression).empty()) {
         return node_error("ValueError", "Expression cannot be empty.");
@@ -83,7 +83,7 @@ NodeClass math_expression() {
     return {
         .name = "ComfyMathExpression",
         .description = "Computes an expression over its inputs, such as max(a, b) * 2.",
-        .execute = &execute
+        .execute = &compute
     };
 }
 
