@@ -253,7 +253,7 @@ Result<> check_workers(
 
 Task<> health(Call& call, const Services& services) {
     const auto queue = co_await services.jobs.queue_counts();
-    const auto workers = co_await visible_workers(call, services);
+    const auto workers = co_await services.jobs.workers();
     using enum jobs::WorkerStatus;
     const auto up = check_workers(workers, {idle, running, draining}, "no worker is up");
     json::object body{
@@ -273,7 +273,7 @@ Task<> health(Call& call, const Services& services) {
 Task<> ready(Call& call, const Services& services) {
     auto checked = services.ready();
     if (checked) {
-        const auto workers = co_await visible_workers(call, services);
+        const auto workers = co_await services.jobs.workers();
         using enum jobs::WorkerStatus;
         checked = check_workers(workers, {idle, running}, "no worker takes jobs");
     }
