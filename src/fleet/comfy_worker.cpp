@@ -133,7 +133,7 @@ void ComfyWorker::note_ahead() {
     if (const auto stuck = ahead_.stuck(now)) {
         give_back(taken_.at(*stuck));
     }
-    const auto next = ahead_.next_change(now);
+    const auto next = ahead_.next_look(now);
     if (next && (!looks_at_ || *next < *looks_at_)) {
         ahead_changed_.notify();
     }
@@ -145,7 +145,7 @@ Task<> ComfyWorker::look_ahead() {
         looks_at_.reset();
         note_ahead();
         const Time now = SteadyClock::of_process().now();
-        looks_at_ = ahead_.next_change(now);
+        looks_at_ = ahead_.next_look(now);
         co_await ahead_changed_.wait_for(looks_at_ ? *looks_at_ - now : kLongWait);
         const bool stop = co_await is_cancelled();
         goes_on = !stop;

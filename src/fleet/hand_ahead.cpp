@@ -38,12 +38,13 @@ std::optional<PromptId> HandAhead::stuck(Time now) const {
                                                                  : std::nullopt;
 }
 
-std::optional<Time> HandAhead::next_change(Time now) const {
+std::optional<Time> HandAhead::next_look(Time now) const {
     const auto end = expected_end();
-    if (!end || now >= *end + kPatience) {
-        return std::nullopt;
+    if (end && now < *end - kAhead) {
+        return *end - kAhead;
     }
-    return now < *end - kAhead ? *end - kAhead : *end + kPatience;
+    const bool waits = end && prompts_.size() > 1 && now < *end + kPatience;
+    return waits ? std::optional(*end + kPatience) : std::nullopt;
 }
 
 }  // namespace comfyd::fleet

@@ -30,8 +30,8 @@ public:
     bool is_about_to_end(Time now) const;
     // Waits behind one that takes much longer than expected.
     std::optional<PromptId> stuck(Time now) const;
-    // When the answers change although nothing happens.
-    std::optional<Time> next_change(Time now) const;
+    // When to ask again although nothing happens.
+    std::optional<Time> next_look(Time now) const;
     // The one that runs.
     std::optional<PromptId> first() const {
         return prompts_.empty() ? std::nullopt : std::optional(prompts_.front().id);

@@ -17,7 +17,7 @@ protected:
 TEST_F(HandAheadTest, AnotherMayComeShortlyBeforeAShortRunIsToEnd) {
     ahead_.add(first_, Millis(50), at(0));
     EXPECT_FALSE(ahead_.is_about_to_end(at(0)));
-    EXPECT_EQ(ahead_.next_change(at(0)), at(50) - HandAhead::kAhead);
+    EXPECT_EQ(ahead_.next_look(at(0)), at(50) - HandAhead::kAhead);
     EXPECT_TRUE(ahead_.is_about_to_end(at(50) - HandAhead::kAhead));
     EXPECT_FALSE(ahead_.stuck(at(60)));
 }
@@ -29,11 +29,11 @@ TEST_F(HandAheadTest, BehindTheShortestAnotherMayComeAtOnce) {
 
 TEST_F(HandAheadTest, NobodyComesBehindWhatIsLongOrNotKnown) {
     ahead_.add(first_, std::nullopt, at(0));
-    EXPECT_FALSE(ahead_.next_change(at(0)));
+    EXPECT_FALSE(ahead_.next_look(at(0)));
     EXPECT_FALSE(ahead_.is_about_to_end(at(10'000)));
     ahead_.remove(first_, at(10'000));
     ahead_.add(second_, HandAhead::kShort + Millis(1), at(10'000));
-    EXPECT_FALSE(ahead_.next_change(at(10'000)));
+    EXPECT_FALSE(ahead_.next_look(at(10'000)));
     EXPECT_FALSE(ahead_.is_about_to_end(at(10'000) + HandAhead::kShort));
 }
 
@@ -59,13 +59,13 @@ TEST_F(HandAheadTest, WhoWaitsBehindARunThatDoesNotEndIsNamed) {
     const Time late = at(50) + HandAhead::kPatience;
     ahead_.add(first_, Millis(50), at(0));
     ahead_.add(second_, Millis(50), at(35));
-    EXPECT_EQ(ahead_.next_change(at(40)), late);
+    EXPECT_EQ(ahead_.next_look(at(40)), late);
     EXPECT_FALSE(ahead_.stuck(late - Millis(1)));
     EXPECT_EQ(ahead_.stuck(late), second_);
     ahead_.remove(second_, late);
     EXPECT_FALSE(ahead_.stuck(late));
     EXPECT_FALSE(ahead_.is_about_to_end(late)) << "nobody else comes behind it";
-    EXPECT_FALSE(ahead_.next_change(late));
+    EXPECT_FALSE(ahead_.next_look(late));
 }
 
 }  // namespace
