@@ -291,9 +291,11 @@ std::size_t ComfyWorker::groups() const {
 }
 
 // Our own is a process for each prompt at a time, which ends with it where that does not stop; and
-// how long a run takes beside others on its GPU is not known.
+// how long a run takes beside others on its GPU is not known. A server that stops whatever runs
+// could be told to stop a prompt that has just ended, and stop the one behind it.
 bool ComfyWorker::queues() const {
-    return config_.slots == 1 && !is_engine() && config_.gpu.empty();
+    return config_.slots == 1 && !is_engine() && config_.gpu.empty() &&
+           comfy::interrupts_by_id(known_.stats.version);
 }
 
 const std::string& ComfyWorker::gpu_kind() const {

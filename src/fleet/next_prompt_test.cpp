@@ -8,9 +8,12 @@ namespace {
 
 class NextPromptTest : public FleetTest {
 protected:
-    void start_holding() {
-        start({.journal = (folder_.path() / "journal").string(), .faults = {.run = {.held = true}}}
-        );
+    void start_holding(const std::string& version = support::DoubleOptions().version) {
+        start({
+            .version = version,
+            .journal = (folder_.path() / "journal").string(),
+            .faults = {.run = {.held = true}},
+        });
     }
     void let_go() { folder_.write("let-go", ""); }
     jobs::Assignment known_to_take(Millis expected) {
@@ -59,6 +62,15 @@ TEST_F(NextPromptTest, IsAskedForWhileTheRunIsUnderWay) {
 TEST_F(NextPromptTest, IsNotTakenBehindARunOfUnknownLength) {
     start_holding();
     const auto first = begin(assignment(kPicture));
+    ASSERT_TRUE(wait_until_it_runs(first->assignment.prompt));
+    EXPECT_FALSE(is_available());
+    let_go();
+    EXPECT_TRUE(end(*first));
+}
+
+TEST_F(NextPromptTest, IsNotTakenWhereAnInterruptCouldHitIt) {
+    start_holding("0.3.56");
+    const auto first = begin(known_to_take(Millis(1)));
     ASSERT_TRUE(wait_until_it_runs(first->assignment.prompt));
     EXPECT_FALSE(is_available());
     let_go();
