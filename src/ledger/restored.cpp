@@ -84,12 +84,13 @@ Result<Restored> declare_restored(const std::string& postgres) {
     if (!conninfo) {
         return fail(conninfo.error());
     }
-    if (auto migrated = postgres::migrate(*conninfo, postgres::migrations()); !migrated) {
-        return fail(std::move(migrated.error()));
-    }
     Session session(*conninfo);
+    // First: the connection of a migration that has just ended may still be counted.
     if (auto alone = refuse_nodes(session); !alone) {
         return fail(std::move(alone.error()));
+    }
+    if (auto migrated = postgres::migrate(*conninfo, postgres::migrations()); !migrated) {
+        return fail(std::move(migrated.error()));
     }
     if (auto begun = session.run("BEGIN"); !begun) {
         return fail(std::move(begun.error()));
