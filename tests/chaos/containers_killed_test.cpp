@@ -72,6 +72,21 @@ protected:
     // In the middle of what it does, or a little later.
     void kill_in(const std::string& state) {
         ASSERT_TRUE(fleet_.wait_state(state)) << fleet_.comfyd().log();
+        kill_soon();
+    }
+    // While one comes. Where a state was over before anybody looked, another one comes.
+    void kill_coming_in(const std::string& state) {
+        constexpr int kTries = 10;
+        for (int i = 0; i < kTries; ++i) {
+            grow();
+            if (fleet_.comes_into(state, size_)) {
+                kill_soon();
+                return;
+            }
+        }
+        FAIL() << "none was seen " << state << "\n" << fleet_.comfyd().log();
+    }
+    void kill_soon() {
         std::this_thread::sleep_for(std::chrono::milliseconds(below(40)));
         fleet_.comfyd().kill();
     }
@@ -87,10 +102,7 @@ protected:
         kill_in("requested");
         fleet_.engine().thaw();
     }
-    void in_creating() {
-        grow();
-        kill_in("creating");
-    }
+    void in_creating() { kill_coming_in("creating"); }
     void in_pulling() {
         make_room();
         fleet_.engine().freeze_registry();
@@ -99,14 +111,8 @@ protected:
         kill_in("pulling");
         fleet_.engine().thaw_registry();
     }
-    void in_starting() {
-        grow();
-        kill_in("starting");
-    }
-    void in_warming() {
-        grow();
-        kill_in("warming");
-    }
+    void in_starting() { kill_coming_in("starting"); }
+    void in_warming() { kill_coming_in("warming"); }
     void in_ready() {
         keep_busy();
         fleet_.comfyd().kill();

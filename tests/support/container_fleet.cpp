@@ -210,6 +210,19 @@ bool ContainerFleet::wait_state(const std::string& state) {
     return wait_until([&] { return states().contains(state); }, kLong);
 }
 
+bool ContainerFleet::comes_into(const std::string& state, int size) {
+    bool is_seen = false;
+    wait_until(
+        [&] {
+            const auto now = states();
+            is_seen = now.contains(state);
+            return is_seen || now == std::map<std::string, int>{{"ready", size}};
+        },
+        kLong
+    );
+    return is_seen;
+}
+
 bool ContainerFleet::wait_settled(int size, int parked) {
     std::map<std::string, int> wanted;
     if (size > 0) {

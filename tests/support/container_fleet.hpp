@@ -42,6 +42,8 @@ public:
     std::map<std::string, int> states();
     // False at the deadline.
     bool wait_state(const std::string& state);
+    // Whether one was seen in this state before so many were ready and there was no other.
+    bool comes_into(const std::string& state, int size);
     // So many are ready and so many stopped, and there is no other.
     bool wait_settled(int size, int parked = 0);
     // What the command line says to these words.

@@ -16,7 +16,7 @@ template <class Predicate>
 bool wait_until(Predicate predicate, std::chrono::milliseconds deadline = kDeadline) {
     const auto end = std::chrono::steady_clock::now() + deadline;
     for (std::chrono::milliseconds pause{1}; !predicate();
-         pause = std::min(2 * pause, std::chrono::milliseconds(16))) {
+         pause = std::min(2 * pause, std::chrono::milliseconds(8))) {
         if (std::chrono::steady_clock::now() >= end) {
             return predicate();
         }
