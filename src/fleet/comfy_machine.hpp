@@ -154,7 +154,6 @@ private:
         const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
     );
     void report() { parts_.report(known_); }
-    // Attempts whose prompt it has not finished.
     // The attempt whose prompt runs; nullptr: none, or it is not known which.
     ComfyAttempt* find_running() const;
 
