@@ -417,6 +417,26 @@ TEST_P(FaultTest, HealthComesBackWithoutAnybodyWriting) {
     EXPECT_EQ(ledger_->storage_stats().breaker, CircuitBreaker::State::closed);
 }
 
+TEST_F(SqliteTest, ACommitIsOneWriteToTheLog) {
+    sqlite::FaultVfs disk;
+    open();
+    auto spec = simple_spec();
+    for (const std::size_t bytes : {10U, 9'000U, 300'000U}) {
+        accept(spec);  // the log's own head is written with the first
+        spec.workflow.assign(bytes, 'x');
+        const int before = disk.log_writes;
+        accept(spec);
+        EXPECT_EQ(disk.log_writes - before, 1) << bytes;
+    }
+    spec.workflow.assign(1'500'000, 'x');
+    const int before = disk.log_writes;
+    const auto large = accept(spec);
+    EXPECT_GT(disk.log_writes - before, 1) << "what is gathered has a limit";
+    EXPECT_EQ(await_value(ledger_->find(large.id)).value().state, jobs::State::queued);
+    ledger_.reset();
+    EXPECT_EQ(integrity(), "ok");
+}
+
 TEST_F(SqliteTest, AnotherProgramsLockIsAnErrorThatPasses) {
     options_.busy_timeout = Millis(1);
     open();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "ledger/sqlite/gathered_log.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
@@ -77,7 +78,7 @@ Result<std::unique_ptr<Database>> Database::open(
     const int flags =
         access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
     sqlite3* handle = nullptr;
-    const int opened = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+    const int opened = sqlite3_open_v2(path.c_str(), &handle, flags, gathered_log());
     if (handle == nullptr) {
         return fail(Code::storage_unavailable, "no memory to open the database " + path.string());
     }

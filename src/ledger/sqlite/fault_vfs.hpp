@@ -1,4 +1,4 @@
-// For tests: a disk under SQLite whose writes and syncs fail on demand. In place while the object
+// For tests: a disk under SQLite whose writes and syncs fail on demand and are counted. In place while the object
 // lives; databases are opened after it is made and closed before it goes.
 #pragma once
 
@@ -29,6 +29,7 @@ public:
     // What the next writes and syncs answer; SQLITE_OK: they are done.
     static inline std::atomic<int> write_result = SQLITE_OK;
     static inline std::atomic<int> sync_result = SQLITE_OK;
+    static inline std::atomic<int> log_writes = 0;
 
 private:
     static int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
@@ -39,7 +40,7 @@ private:
             static const sqlite3_io_methods changed = with_faults(file->pMethods);
             file->pMethods = &changed;
         } else if (opened == SQLITE_OK && (flags & SQLITE_OPEN_WAL) != 0) {
-            static const sqlite3_io_methods changed = with_faults(file->pMethods);
+            static const sqlite3_io_methods changed = counted(with_faults(file->pMethods));
             file->pMethods = &changed;
         }
         return opened;
@@ -50,6 +51,14 @@ private:
         changed.xWrite = write;
         changed.xSync = sync;
         return changed;
+    }
+    static sqlite3_io_methods counted(sqlite3_io_methods methods) {
+        methods.xWrite = write_log;
+        return methods;
+    }
+    static int write_log(sqlite3_file* file, const void* data, int count, sqlite3_int64 offset) {
+        ++log_writes;
+        return write(file, data, count, offset);
     }
     static int write(sqlite3_file* file, const void* data, int count, sqlite3_int64 offset) {
         const int fault = write_result;
