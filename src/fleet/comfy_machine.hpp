@@ -116,6 +116,9 @@ public:
     void hear_ready();
 
     Task<Result<jobs::AttemptResult>> run(std::shared_ptr<AttemptOrder> order);
+    // Its prompt waits behind a run that does not end: another machine may have the job, but only
+    // as long as it waits. What has begun goes on.
+    void give_back_waiting(std::shared_ptr<AttemptOrder> order, const PromptId& prompt);
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max);
     // Its own input folder holds the file; false also where it cannot be asked.
     Task<bool> has_input(std::string name);
@@ -154,6 +157,9 @@ private:
         const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
     );
     void report() { parts_.report(known_); }
+    bool may_wait_still(const std::string& prompt) const;
+    Task<> take_out_of_queue(std::shared_ptr<AttemptOrder> order, std::string prompt);
+    Task<Result<bool>> take_if_pending(std::string prompt);
     // The attempt whose prompt runs; nullptr: none, or it is not known which.
     ComfyAttempt* find_running() const;
 

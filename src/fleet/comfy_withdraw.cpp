@@ -1,10 +1,12 @@
-// How an attempt takes its prompt back from the worker.
+// How a prompt is taken back from the worker: by its attempt, wherever it is, or only as long as it
+// waits.
 #include <algorithm>
 #include <utility>
 
 #include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "fleet/comfy_attempt.hpp"
+#include "fleet/comfy_machine.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -110,6 +112,67 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& inte
         }
     }
     co_return Place::running;
+}
+
+void ComfyMachine::give_back_waiting(std::shared_ptr<AttemptOrder> order, const PromptId& prompt) {
+    COMFYD_ON(parts_.executor);
+    loops_.spawn("prompt given back", take_out_of_queue(std::move(order), prompt.to_string()));
+}
+
+bool ComfyMachine::may_wait_still(const std::string& prompt) const {
+    const auto attempt = attempts_.find(prompt);
+    return attempt != attempts_.end() && !attempt->second->has_begun();
+}
+
+Task<> ComfyMachine::take_out_of_queue(std::shared_ptr<AttemptOrder> order, std::string prompt) {
+    bool goes_on = may_wait_still(prompt);
+    while (goes_on) {
+        auto taken = co_await take_if_pending(prompt);
+        if (taken && *taken) {
+            order->stop.stop(Code::worker_unavailable);
+            co_return;
+        }
+        // Otherwise it is not there yet, or nobody knows.
+        goes_on = false;
+        if (!taken) {  // not there yet, or nobody knows
+            const bool waited = co_await sleep_for(options_.settle);
+            goes_on = waited && may_wait_still(prompt);
+        }
+    }
+}
+
+// False: it has begun. The worker moves a prompt from the queue to the history in one step: one
+// that was deleted is in neither.
+Task<Result<bool>> ComfyMachine::take_if_pending(std::string prompt) {
+    const auto unknown = [] {
+        return fail(Code::not_found, "the worker does not have the prompt yet");
+    };
+    auto queue = co_await link_.client.queue();
+    if (!queue) {
+        co_return fail(std::move(queue.error()));
+    }
+    if (!queue->is_pending(prompt)) {
+        co_return queue->is_running(prompt) ? Result<bool>(false) : unknown();
+    }
+    if (auto may = may_send(options_.mandate, current(options_.mandate)); !may) {
+        co_return fail(std::move(may.error()));
+    }
+    auto deleted = co_await link_.client.delete_queued(prompt);
+    if (!deleted) {
+        co_return fail(std::move(deleted.error()));
+    }
+    auto after = co_await link_.client.queue();
+    if (!after) {
+        co_return fail(std::move(after.error()));
+    }
+    if (after->is_running(prompt) || after->is_pending(prompt)) {
+        co_return false;
+    }
+    auto entry = co_await link_.client.history(prompt);
+    if (!entry) {
+        co_return fail(std::move(entry.error()));
+    }
+    co_return !entry->has_value();
 }
 
 }  // namespace comfyd::fleet

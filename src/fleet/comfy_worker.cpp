@@ -131,7 +131,13 @@ void ComfyWorker::note_ahead() {
         parts_.changed();
     }
     if (const auto stuck = ahead_.stuck(now)) {
-        give_back(taken_.at(*stuck));
+        Taken& taken = taken_.at(*stuck);
+        const auto order = taken.order.lock();
+        if (order && !std::exchange(taken.is_asked_back, true)) {
+            boost::asio::post(machine_->executor(), [machine = machine_, order, prompt = *stuck] {
+                machine->give_back_waiting(order, prompt);
+            });
+        }
     }
     const auto next = ahead_.next_look(now);
     if (next && (!looks_at_ || *next < *looks_at_)) {

@@ -121,6 +121,7 @@ private:
     struct Taken {
         JobId job;
         bool has_left = false;  // the machine is done with the prompt; results are being fetched
+        bool is_asked_back = false;
         std::weak_ptr<AttemptOrder> order{};
     };
     // Holds the place of an attempt from the call of run() to its end.

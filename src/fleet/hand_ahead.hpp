@@ -4,7 +4,7 @@
 //
 // Only behind a run that is short and of known length: there it costs a job little should that one
 // take longer, and behind longer ones nothing would be gained. Who waits there for too long is to
-// be taken back.
+// be taken back, unless it has begun meanwhile.
 #pragma once
 
 #include <optional>

@@ -91,6 +91,28 @@ TEST_F(NextPromptTest, IsGivenBackWhereTheRunBeforeItDoesNotEnd) {
     EXPECT_EQ(worker_info().failed, 0U);
 }
 
+TEST_F(NextPromptTest, GoesOnWhereItHasBegunAndNobodyToldOfTheEndBeforeIt) {
+    options_.poll_interval = options_.poll_interval_slow = std::chrono::hours(1);
+    start({.journal = (folder_.path() / "journal").string()});
+    auto silent = known_to_take(Millis(1));
+    silent.workflow = picture_with("ws_silence");
+    const auto first = begin(std::move(silent));
+    ASSERT_TRUE(support::wait_until([this] { return is_available(); }));
+    auto held = known_to_take(Millis(1));
+    held.workflow = picture_with("held,ws_silence");
+    const auto second = begin(std::move(held));
+    ASSERT_TRUE(wait_until_it_runs(second->assignment.prompt));
+    EXPECT_TRUE(support::wait_until([this] {
+        return comfy_->executions().asked_meanwhile["/queue"] > 0;
+    })) << "whether it waits still";
+    stop(*second, Code::cancelled);
+    const auto result = end(*second);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::cancelled) << "until then it was not given back";
+    stop(*first, Code::cancelled);
+    end(*first);
+}
+
 TEST_F(NextPromptTest, HasHadNoAttemptWhereItsWorkerIsLostBeforeItRan) {
     start_holding();
     const auto first = begin(known_to_take(Millis(1)));
