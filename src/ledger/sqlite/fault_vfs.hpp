@@ -1,5 +1,5 @@
-// For tests: a disk under SQLite whose writes and syncs fail on demand and are counted. In place while the object
-// lives; databases are opened after it is made and closed before it goes.
+// For tests: a disk under SQLite whose writes and syncs fail on demand and are counted. In place
+// while the object lives; databases are opened after it is made and closed before it goes.
 #pragma once
 
 #include <sqlite3.h>

@@ -10,7 +10,7 @@
 namespace comfyd::ledger::sqlite {
 namespace {
 
-constexpr std::size_t kGatheredBytesMax = 512 * 1024;
+constexpr std::size_t kGatheredBytesMax = 0x1FFFF;  // SQLite's own functions write no more at once
 
 // SQLite gives room for it with the file below behind it, and knows it by its first member.
 struct Log {
@@ -76,21 +76,24 @@ int close_log(sqlite3_file* file) {
 
 using Methods = sqlite3_io_methods;
 
-const Methods kMethods{
-    .iVersion = 1,
-    .xClose = close_log,
-    .xRead = after_writing<&Methods::xRead, void*, int, sqlite3_int64>,
-    .xWrite = gather,
-    .xTruncate = after_writing<&Methods::xTruncate, sqlite3_int64>,
-    .xSync = after_writing<&Methods::xSync, int>,
-    .xFileSize = after_writing<&Methods::xFileSize, sqlite3_int64*>,
-    .xLock = at_once<&Methods::xLock, int>,
-    .xUnlock = at_once<&Methods::xUnlock, int>,
-    .xCheckReservedLock = at_once<&Methods::xCheckReservedLock, int*>,
-    .xFileControl = after_writing<&Methods::xFileControl, int, void*>,
-    .xSectorSize = at_once<&Methods::xSectorSize>,
-    .xDeviceCharacteristics = at_once<&Methods::xDeviceCharacteristics>,
-};
+// Of version 1: what belongs to databases alone, memory that is shared and mapped, is not there.
+Methods methods() {
+    Methods methods{};
+    methods.iVersion = 1;
+    methods.xClose = close_log;
+    methods.xRead = after_writing<&Methods::xRead, void*, int, sqlite3_int64>;
+    methods.xWrite = gather;
+    methods.xTruncate = after_writing<&Methods::xTruncate, sqlite3_int64>;
+    methods.xSync = after_writing<&Methods::xSync, int>;
+    methods.xFileSize = after_writing<&Methods::xFileSize, sqlite3_int64*>;
+    methods.xLock = at_once<&Methods::xLock, int>;
+    methods.xUnlock = at_once<&Methods::xUnlock, int>;
+    methods.xCheckReservedLock = at_once<&Methods::xCheckReservedLock, int*>;
+    methods.xFileControl = after_writing<&Methods::xFileControl, int, void*>;
+    methods.xSectorSize = at_once<&Methods::xSectorSize>;
+    methods.xDeviceCharacteristics = at_once<&Methods::xDeviceCharacteristics>;
+    return methods;
+}
 
 int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
     sqlite3_vfs* below = sqlite3_vfs_find(nullptr);
@@ -104,7 +107,8 @@ int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int
         file->pMethods = nullptr;
         return opened;
     }
-    log->base.pMethods = &kMethods;
+    static const Methods of_log = methods();
+    log->base.pMethods = &of_log;
     return opened;
 }
 

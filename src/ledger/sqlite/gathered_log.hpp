@@ -1,9 +1,9 @@
-// SQLite's log, written in one call for each commit.
+// SQLite's log, written in one call for each commit, or for each 128 KB of it.
 //
 // SQLite writes every page of a commit in two calls, its head and then the page: 28 of them for one
-// job alone, which took 75 µs longer than one call with the same bytes. Behind this layer pages that
-// follow each other are gathered until something needs them in the file: a sync (which ends each
-// commit, before any reader is told of it), a read, a question of the length.
+// job alone, which took 75 µs longer than one call with the same bytes. Behind this layer pages
+// that follow each other are gathered until something needs them in the file: a sync (which ends
+// each commit, before any reader is told of it), a read, a question of the length.
 //
 // It needs `synchronous = FULL`, SQLite's default: with less a commit ends without a sync.
 //
