@@ -22,8 +22,8 @@ public:
         std::filesystem::path
             path;  // of the database file; its folder is made when absent (mode 0700)
         std::uint64_t database_bytes_max = 0;  // 0: as large as the disk; else Code::storage_full
-        std::uint64_t wal_bytes_soft = 16ULL * 1024 * 1024;  // checkpoint above it when idle
-        std::uint64_t wal_bytes_max = 128ULL * 1024 * 1024;  // checkpoint above it in any case
+        std::uint64_t wal_bytes_soft = 16ULL * 1024 * 1024;  // checkpoint above it, beside commits
+        std::uint64_t wal_bytes_max = 128ULL * 1024 * 1024;  // commits wait for one above it
         std::size_t queue_bytes_max =
             64ULL * 1024 * 1024;       // of writes that wait; new jobs above it: Code::queue_full
         Millis probe_interval{1'000};  // between attempts to write after a failure

@@ -52,6 +52,10 @@ Result<> make_shrinkable(Database& db) {
     return *vacuum == 0 && is_quick ? db.execute("VACUUM") : Result<>();
 }
 
+std::uint64_t begin_anew_above(const SqliteLedger::Options& options) {
+    return std::min(4 * options.wal_bytes_soft, options.wal_bytes_max / 2);
+}
+
 int keep_log_length(void* into, sqlite3*, const char*, int pages) {
     *static_cast<int*>(into) = pages;
     return SQLITE_OK;
@@ -66,9 +70,8 @@ Writer::Writer(const SqliteLedger::Options& options, Clock& clock)
           "ledger",
           {.failures = 1, .open_first = options.probe_interval, .open_max = options.probe_interval}
       ),
-      log_room_(
-          options.path.string() + "-wal", options.wal_bytes_soft + options.wal_bytes_soft / 2
-      ) {}
+      log_room_(options.path.string() + "-wal", begin_anew_above(options) + options.wal_bytes_soft),
+      checkpointer_(options.path, options.busy_timeout) {}
 
 Writer::~Writer() {
     stop();
@@ -179,8 +182,9 @@ void Writer::run() {
         resume_all(std::exchange(batch, {}));
         checkpoint_if_long(false);
     }
+    checkpointer_.stop();
     if (db_ && log_pages_ > 0) {
-        checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+        checkpoint_here(SQLITE_CHECKPOINT_TRUNCATE);
     }
     db_.reset();
 }
@@ -322,35 +326,55 @@ void Writer::probe() {
     note_outcome({}, outcome);
 }
 
+// Beside the commits. The log only begins anew where all of it is in the database, which beside
+// commits is never so: the rest, which is little, is brought there while nobody waits.
 void Writer::checkpoint_if_long(bool is_idle) {
     if (!db_) {
         return;
     }
+    take_checkpoint();
+    if (backlog() > options_.wal_bytes_max) {
+        checkpointer_.wait();
+        take_checkpoint();
+        checkpoint_here(SQLITE_CHECKPOINT_RESTART);
+    } else if (checkpointer_.is_busy()) {
+        return;
+    } else if (backlog() > options_.wal_bytes_soft) {
+        checkpointer_.begin();
+    } else if (is_idle && may_begin_anew_ && log_bytes(log_pages_) > begin_anew_above(options_)) {
+        may_begin_anew_ = false;
+        checkpoint_here(SQLITE_CHECKPOINT_PASSIVE);
+    }
+}
+
+void Writer::take_checkpoint() {
+    if (const auto ended = checkpointer_.take()) {
+        may_begin_anew_ = ended->has_value();
+        note_checkpoint(*ended);
+    }
     if (log_pages_ < checkpointed_pages_) {
         checkpointed_pages_ = 0;  // the log was begun anew
     }
-    const std::uint64_t backlog = log_bytes(log_pages_ - checkpointed_pages_);
-    if (backlog > options_.wal_bytes_max) {
-        checkpoint(SQLITE_CHECKPOINT_RESTART);
-    } else if (is_idle && backlog > options_.wal_bytes_soft) {
-        checkpoint(SQLITE_CHECKPOINT_PASSIVE);
-    }
+}
+
+std::uint64_t Writer::backlog() const {
+    return log_bytes(log_pages_ - checkpointed_pages_);
 }
 
 std::uint64_t Writer::log_bytes(int pages) const {
     return static_cast<std::uint64_t>(pages) * (page_bytes_ + kFrameHeadBytes);
 }
 
-void Writer::checkpoint(int mode) {
-    int in_log = 0;
-    int done = 0;
-    const int result = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &in_log, &done);
-    if (result != SQLITE_OK && result != SQLITE_BUSY) {
-        const Error error = db_->error(result, "checkpoint");
-        log::warning("the ledger's log was not checkpointed", {{"error", error.message}});
+void Writer::checkpoint_here(int mode) {
+    note_checkpoint(checkpoint(*db_, mode));
+}
+
+void Writer::note_checkpoint(const Result<int>& done) {
+    if (!done) {
+        log::warning("the ledger's log was not checkpointed", {{"error", done.error().message}});
     }
     // Also after a failure: the next attempt waits until as much has come again.
-    checkpointed_pages_ = result == SQLITE_OK ? done : log_pages_;
+    checkpointed_pages_ = done ? *done : log_pages_;
     const Lock lock(mutex_);
     stats_.checkpoints += 1;
 }

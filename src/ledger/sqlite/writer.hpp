@@ -26,6 +26,7 @@
 #include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
+#include "ledger/sqlite/checkpointer.hpp"
 #include "ledger/sqlite/database.hpp"
 #include "ledger/sqlite/log_room.hpp"
 #include "ledger/sqlite/operation.hpp"
@@ -75,8 +76,11 @@ private:
     Result<> connect();
     void probe();
     void checkpoint_if_long(bool is_idle);
+    void take_checkpoint();
+    std::uint64_t backlog() const;
     std::uint64_t log_bytes(int pages) const;
-    void checkpoint(int mode);
+    void checkpoint_here(int mode);
+    void note_checkpoint(const Result<int>& done);
 
     const SqliteLedger::Options options_;
     Clock& clock_;
@@ -90,6 +94,8 @@ private:
     LogRoom log_room_;
     int log_pages_ = 0;           // in the log after the latest commit
     int checkpointed_pages_ = 0;  // of them already in the database
+    Checkpointer checkpointer_;
+    bool may_begin_anew_ = false;  // since the latest checkpoint, not tried yet
 
     std::atomic<std::uint64_t> changes_{1};
     mutable Mutex mutex_;
