@@ -27,8 +27,10 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 fuzz=
 scratch=
+shared=
 clean_up() {
     [ -z "$fuzz" ] || kill -- "-$fuzz" 2>/dev/null || true
+    [ -z "$shared" ] || rm -rf "$shared" || true
     [ -z "$scratch" ] || rm -rf "$scratch" || true
 }
 trap clean_up EXIT
@@ -42,6 +44,9 @@ if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "$(gigabytes MemAvailable)" -ge 
     chmod +x "$scratch/program"
     ! "$scratch/program" 2>/dev/null || export TMPDIR=$scratch
 fi
+# What many tests begin with, which the first of them makes.
+shared=$(mktemp -d "${TMPDIR:-/tmp}/shared.XXXX")
+export COMFYD_TESTS_SHARED=$shared
 # Many tests wait most of the time: four more run than there are cores, and beside them the fuzzers are built and run.
 if [ "$preset" = release ]; then
     mkdir -p build/fuzz

@@ -1,9 +1,11 @@
 #include "support/postgres.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <libpq-fe.h>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -87,6 +89,55 @@ int free_port() {
     return ntohs(address.sin_port);
 }
 
+void check_end(Process& process, const std::string& name) {
+    if (process.wait(std::chrono::minutes(3)) != 0) {
+        throw std::runtime_error(name + " failed: " + process.output() + process.errors());
+    }
+}
+
+void initdb(const fs::path& data) {
+    Process process(ProcessOptions{
+        .arguments = as_server(
+            {program("initdb"),
+             "--pgdata=" + data.string(),
+             "--auth=trust",
+             "--username=postgres",
+             "--no-sync",
+             "--no-locale",
+             "--encoding=UTF8"}
+        ),
+        .directory = data.parent_path().string()
+    });
+    check_end(process, "initdb");
+}
+
+// Where many tests run one after the other the first makes it for all (scripts/test.sh): it is
+// always the same and takes a second of a processor.
+void make_data(const fs::path& data) {
+    const char* shared = std::getenv("COMFYD_TESTS_SHARED");
+    if (shared == nullptr) {
+        initdb(data);
+        return;
+    }
+    const fs::path original = fs::path(shared) / "postgres";
+    const int lock =
+        ::open((original.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (lock < 0 || ::flock(lock, LOCK_EX) != 0) {
+        throw std::runtime_error("cannot lock " + original.string());
+    }
+    if (!fs::exists(original)) {
+        initdb(data);
+        Process copy({"cp", "-a", data.string(), original.string() + ".new"});
+        check_end(copy, "cp");
+        fs::rename(original.string() + ".new", original);
+    }
+    ::close(lock);
+    if (!fs::exists(data)) {
+        Process copy({"cp", "-a", original.string(), data.string()});
+        check_end(copy, "cp");
+    }
+}
+
 }  // namespace
 
 PostgresServer::PostgresServer() {
@@ -100,21 +151,7 @@ PostgresServer::PostgresServer() {
             throw std::runtime_error("cannot give " + name + " to another user");
         }
     }
-    Process initdb(ProcessOptions{
-        .arguments = as_server(
-            {program("initdb"),
-             "--pgdata=" + (folder_ / "data").string(),
-             "--auth=trust",
-             "--username=postgres",
-             "--no-sync",
-             "--no-locale",
-             "--encoding=UTF8"}
-        ),
-        .directory = name
-    });
-    if (initdb.wait(std::chrono::minutes(3)) != 0) {
-        throw std::runtime_error("initdb failed: " + initdb.output() + initdb.errors());
-    }
+    make_data(folder_ / "data");
     start();
 }
 
