@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DECLARED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[({=;\[]|:(?!:)|$)")
 MENTIONED = re.compile(r"(\.|->|::|\b)([A-Za-z_]\w*)")
 NO_CODE = re.compile(r"//[^\n]*|^#include[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.M)
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
 HEADER = re.compile(r'^#include (?:"([^"]+\.hpp)"|(<[^>]+>))', re.M)
 # Names that may stand in two files if they mean the same: using declarations and names for namespaces.
 USED = re.compile(r"^(?:using (?:enum )?[\w:]+;|namespace \w+ = [\w:]+;)", re.M)
@@ -28,7 +29,7 @@ NO_NAMES = set(
 
 def own_names(text):
     names, inside = set(), False
-    for line in text.splitlines():
+    for line in RAW_STRING.sub('""', text).splitlines():
         if line.startswith("namespace {"):
             inside = True
         elif line.rstrip() == "}  // namespace":
