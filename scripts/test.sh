@@ -47,13 +47,14 @@ fi
 # What many tests begin with, which the first of them makes.
 shared=$(mktemp -d "${TMPDIR:-/tmp}/shared.XXXX")
 export COMFYD_TESTS_SHARED=$shared
-# Many tests wait most of the time: four more run than there are cores, and beside them the fuzzers are built and run.
+# Many tests wait most of the time: four more run than there are cores; and in what they leave two rows of simulations, and
+# the fuzzers, which are built first.
 if [ "$preset" = release ]; then
     mkdir -p build/fuzz
     setsid nice -n 10 scripts/fuzz.sh --inputs 40000 >build/fuzz/test.log 2>&1 &
     fuzz=$!
 fi
-ctest --test-dir "build/$preset" --output-on-failure --parallel "$(($(nproc) + 4))" --timeout 600
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(($(nproc) + 6))" --timeout 600
 if [ "$preset" = release ]; then
     echo "waiting for the fuzzers, which began with the tests (build/fuzz/test.log)"
     failed=0
