@@ -98,11 +98,18 @@ private:
     using Recent = RecentMedian<kRecent>;
     using RecentMany = RecentMedian<kRecentMany>;
 
+    // A run with a load, and no way yet to tell how much of it that was.
+    struct Unsettled {
+        std::string worker;
+        std::vector<Model> loaded;
+        double seconds = 0;
+    };
     struct OnGpu {
         std::string gpu_type;
         Recent log_seconds;
-        bool mixed = true;  // all samples held a load whose share was only estimated
-        double vram = 0;    // bytes believed; 0: nothing learned
+        bool mixed = true;                 // all samples held a load whose share was only estimated
+        std::vector<Unsettled> unsettled;  // of those
+        double vram = 0;                   // bytes believed; 0: nothing learned
         BatchTimes batches;
         double batched_vram = 0;  // likewise, of each job of a merged run but the first
         // As of the latest version().
@@ -130,11 +137,15 @@ private:
     std::optional<std::pair<double, double>> log_ratio(
         std::string_view gpu_type, std::string_view other
     ) const;
+    bool says_where_time_went(const RunReport& report) const;
+    std::optional<double> clean_run(const RunReport& report) const;
     void learn_mixed(const RunReport& report);
+    void settle(const RunReport& clean, double clean_seconds, std::vector<Unsettled> guessed);
     void learn_run(const RunReport& report, double seconds, bool mixed);
     void learn_similar(const Profile& profile, const std::string& gpu_type, double log_seconds);
     void learn_ratios(const Shape& shape, const std::string& gpu_type, double log_seconds);
-    void learn_loads(const RunReport& report, double seconds);
+    // `is_known`: not guessed, and so good for models of the same size, too.
+    void learn_loads(const RunReport& report, double seconds, bool is_known);
     void learn_peak(const Profile& profile, const std::string& gpu_type, double bytes);
     void learn_batch(const RunReport& report);
     // A new version, where an answer has moved away from what was told by more than a little.

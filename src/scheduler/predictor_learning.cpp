@@ -15,7 +15,11 @@ constexpr double kMemoryLowering =
     0.1;                                // share of the difference that one measured peak takes away
 constexpr double kMemoryMargin = 1.05;  // above a measured peak
 constexpr double kBatchedBytesMin = 1e6;  // where a merged run seems to need no more than one job
-constexpr double kNoticeable = 0.1;       // of a logarithm: changes that others should hear of
+// A load and a run that are known explain a time up to so many times their sum.
+constexpr double kExplained = 2;
+constexpr double kNotableLoad = 0.1;  // of a run's time, where it is not known what the rest is
+constexpr double kLeastPart = 0.02;   // of a run's time that a load took
+constexpr double kNoticeable = 0.1;   // of a logarithm: changes that others should hear of
 
 bool is_time(double seconds) {
     return std::isfinite(seconds) && seconds > 0 && seconds <= kSecondsMax;
@@ -24,6 +28,10 @@ bool is_time(double seconds) {
 // More memory than was believed is believed at once, less little by little.
 double moved_towards(double believed, double measured) {
     return measured >= believed ? measured : believed + (measured - believed) * kMemoryLowering;
+}
+
+double beyond(double whole, double run) {
+    return std::max(whole - run, kLeastPart * whole);
 }
 
 bool differs(double before, double after) {
@@ -43,9 +51,9 @@ void Predictor::learn(const RunReport& report) {
     }
     if (report.loaded.empty()) {
         learn_run(report, report.seconds, false);
-    } else if (report.load_seconds) {
+    } else if (report.load_seconds && says_where_time_went(report)) {
         const double load = std::clamp(*report.load_seconds, 0.0, report.seconds);
-        learn_loads(report, load);
+        learn_loads(report, load, true);
         learn_run(report, report.seconds - load, false);
     } else {
         learn_mixed(report);
@@ -55,22 +63,63 @@ void Predictor::learn(const RunReport& report) {
     }
 }
 
+// Some workers load in a node that is no loader, or tell of all their nodes at once: what was
+// measured is then a small part of the load.
+bool Predictor::says_where_time_went(const RunReport& report) const {
+    const double load = *report.load_seconds;
+    const auto run = clean_run(report);
+    return run ? report.seconds <= kExplained * (*run + load)
+               : load >= kNotableLoad * report.seconds;
+}
+
+// Of the same shape on the same type of GPU, with all models in memory.
+std::optional<double> Predictor::clean_run(const RunReport& report) const {
+    const Shape* shape = shapes_.find(report.profile.shape);
+    const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, report.gpu_type);
+    const bool is_known = here != nullptr && !here->log_seconds.empty() && !here->mixed;
+    return is_known ? std::optional(std::exp(here->log_seconds.median())) : std::nullopt;
+}
+
 // One number for two unknowns: what is better known is taken as it is, the rest is the other's.
 void Predictor::learn_mixed(const RunReport& report) {
+    if (const auto run = clean_run(report)) {
+        learn_loads(report, beyond(report.seconds, *run), true);
+        return;
+    }
     double expected_load = 0;
     for (const Model& model : report.loaded) {
         expected_load += load_seconds(model, report.gpu_type, report.worker);
     }
-    const Expectation run = expect_run(report.profile, report.gpu_type);
-    const Shape* shape = shapes_.find(report.profile.shape);
-    const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, report.gpu_type);
-    if (here != nullptr && !here->log_seconds.empty() && !here->mixed) {
-        learn_loads(report, std::max(report.seconds - run.seconds, 0.02 * report.seconds));
+    const double run = expect_run(report.profile, report.gpu_type).seconds;
+    const double scale = report.seconds / (run + expected_load);
+    learn_run(report, run * scale, true);
+    learn_loads(report, expected_load * scale, false);
+    if (report.profile.shape.empty()) {
         return;
     }
-    const double scale = report.seconds / (run.seconds + expected_load);
-    learn_run(report, run.seconds * scale, true);
-    learn_loads(report, expected_load * scale);
+    auto& unsettled = use_on(report.profile.shape, report.gpu_type).unsettled;
+    if (unsettled.size() < kRecent) {
+        unsettled.push_back({report.worker, report.loaded, report.seconds});
+    }
+}
+
+// Once a run without loads has come, what was guessed of earlier loads is known.
+void Predictor::settle(
+    const RunReport& clean, double clean_seconds, std::vector<Unsettled> guessed
+) {
+    for (const Unsettled& earlier : guessed) {
+        for (const Model& model : earlier.loaded) {
+            loads_.use(load_key(earlier.worker, model.name)).clear();
+            loads_.use(load_key(type_key(clean.gpu_type), model.name)).clear();
+        }
+    }
+    for (Unsettled& earlier : guessed) {
+        RunReport then{
+            clean.profile, clean.gpu_type, std::move(earlier.worker), earlier.seconds, {}
+        };
+        then.loaded = std::move(earlier.loaded);
+        learn_loads(then, beyond(earlier.seconds, clean_seconds), true);
+    }
 }
 
 // Many small steps in one direction are heard of as well.
@@ -88,11 +137,13 @@ void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
     const Profile& profile = report.profile;
     const double log_seconds = std::log(seconds);
     const double before = expect_run(profile, report.gpu_type).seconds;
+    std::vector<Unsettled> guessed;
     if (!profile.shape.empty()) {
         OnGpu& here = use_on(profile.shape, report.gpu_type);
         if (here.mixed && !mixed) {
             here.log_seconds.clear();
             here.mixed = false;
+            guessed = std::exchange(here.unsettled, {});
         }
         here.told_seconds = here.told_seconds > 0 ? here.told_seconds : before;
         here.log_seconds.add(log_seconds);
@@ -111,6 +162,7 @@ void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
     if (profile.shape.empty()) {
         version_ += differs(before, expect_run(profile, report.gpu_type).seconds) ? 1U : 0U;
     }
+    settle(report, seconds, std::move(guessed));
 }
 
 Predictor::OnGpu& Predictor::use_on(std::string_view shape, std::string_view gpu_type) {
@@ -149,7 +201,7 @@ void Predictor::learn_similar(
         .add(log_seconds - std::log(profile.work_units));
 }
 
-void Predictor::learn_loads(const RunReport& report, double seconds) {
+void Predictor::learn_loads(const RunReport& report, double seconds, bool is_known) {
     if (!is_time(seconds)) {
         return;
     }
@@ -169,7 +221,7 @@ void Predictor::learn_loads(const RunReport& report, double seconds) {
         loads_.use(load_key(type, model.name)).add(log_share);
         changed |= differs(before, load_seconds(model, report.gpu_type, report.worker));
     }
-    if (bytes > 0) {
+    if (bytes > 0 && is_known) {
         load_rates_.use(report.worker).add(std::log(seconds / bytes));
         load_rates_.use(type).add(std::log(seconds / bytes));
     }

@@ -162,6 +162,31 @@ TEST(Predictor, ACleanRunReplacesWhatWasGuessedFromRunsWithLoads) {
     EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 2, 0.01);
 }
 
+TEST(Predictor, ALoadThatItsNodesDoNotShowIsWhatARunTakesMore) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    const Model half{"checkpoint/b.safetensors", 3'000'000'000};
+    predictor.learn({profile, "L40S", "w1", 105, profile.models, 2.0});
+    EXPECT_GT(predictor.load_seconds(profile.models[0], "L40S", "w1"), 30) << "not two";
+    EXPECT_NEAR(predictor.load_seconds(half, "L40S", "w1"), 2, 0.01) << "a guess teaches no others";
+    run(predictor, profile, "L40S", 5);
+    EXPECT_NEAR(predictor.load_seconds(profile.models[0], "L40S", "w1"), 100, 0.1);
+    EXPECT_NEAR(predictor.load_seconds(half, "L40S", "w1"), 50, 0.1);
+    for (int i = 0; i < 9; ++i) {
+        predictor.learn({profile, "L40S", "w1", 95, profile.models, 0.5});
+    }
+    EXPECT_NEAR(predictor.load_seconds(profile.models[0], "L40S", "w1"), 90, 0.1);
+    EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 5, 0.01);
+}
+
+TEST(Predictor, AShortLoadThatIsMeasuredIsBelieved) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    run(predictor, profile, "L40S", 20);
+    predictor.learn({profile, "L40S", "w1", 22.5, profile.models, 1.0});
+    EXPECT_NEAR(predictor.load_seconds(profile.models[0], "L40S", "w1"), 1, 0.01);
+}
+
 TEST(Predictor, WhatAFailureSaysThatItWantedIsBelieved) {
     Predictor predictor;
     const auto profile = make_profile("s");
