@@ -68,8 +68,8 @@ private:
     std::atomic<bool> released_{false};
     mutable std::mutex mutex_;
     std::map<std::string, std::deque<ServedFile>> files_;  // guarded by mutex_; never empty
-    std::vector<SeenRequest> seen_;                      // likewise
-    std::vector<std::unique_ptr<std::thread>> threads_;  // likewise
+    std::vector<SeenRequest> seen_;                        // likewise
+    std::vector<std::unique_ptr<std::thread>> threads_;    // likewise
     std::thread acceptor_;
 };
 
