@@ -130,6 +130,12 @@ Task<Result<>> RegisterBook::save(RegisteredModel model) {
     if (known == nullptr && before->models().size() >= kModelsMax) {
         co_return fail(Code::conflict, "there are too many models already; remove one first");
     }
+    if (model.revision == 0 && before->removed() >= kRemovedMax) {
+        co_return fail(
+            Code::conflict,
+            "too many models were removed; add a version of one that there is or was"
+        );
+    }
     model.revision += 1;
     auto saved = co_await store_.save_model(to_record(model));
     if (!saved) {
@@ -139,16 +145,10 @@ Task<Result<>> RegisterBook::save(RegisteredModel model) {
     co_return refreshed;
 }
 
-Task<Result<bool>> RegisterBook::remove(std::string path) {
-    auto removed = co_await store_.remove_model(std::move(path));
-    if (!removed) {
-        co_return removed;
-    }
-    auto refreshed = co_await refresh();
-    if (!refreshed) {
-        co_return fail(std::move(refreshed.error()));
-    }
-    co_return removed;
+Task<Result<>> RegisterBook::remove(RegisteredModel model) {
+    model.versions.clear();
+    auto saved = co_await save(std::move(model));
+    co_return saved;
 }
 
 }  // namespace comfyd::models

@@ -16,6 +16,7 @@
 namespace comfyd::models {
 
 inline constexpr std::size_t kModelsMax = 10'000;
+inline constexpr std::size_t kRemovedMax = 100'000;  // whose numbers are remembered
 inline constexpr std::size_t kContentsMax = 20'000;
 
 class RegisterBook {
@@ -35,7 +36,8 @@ public:
     // Stores it as a change of what is known here, which knows it afterwards. Code::conflict when
     // another was faster, for what the configuration has, and when there are too many.
     Task<Result<>> save(RegisteredModel model);
-    Task<Result<bool>> remove(std::string path);
+    // Likewise; its numbers are not used again.
+    Task<Result<>> remove(RegisteredModel model);
 
     // Somebody has read a file with this content: stored within a second where it was not known.
     void learn(FileFacts facts);
