@@ -240,12 +240,13 @@ std::optional<RegisteredModel> from_record(const ModelRecord& record) {
     return model;
 }
 
-Register::Register(const std::vector<RegisteredModel>& configured, const AllModels& stored)
-    : changes_(stored.changes) {
+Register::Register(
+    const std::vector<RegisteredModel>& configured, const std::vector<ModelRecord>& stored
+) {
     for (const RegisteredModel& model : configured) {
         models_.emplace(model.path(), model);
     }
-    for (const ModelRecord& record : stored.records) {
+    for (const ModelRecord& record : stored) {
         if (auto model = from_record(record)) {
             auto& kept = model->versions.empty() ? removed_ : models_;
             kept.emplace(record.path, std::move(*model));

@@ -86,10 +86,11 @@ class Register {
 public:
     Register() = default;
     // What the configuration has counts before what was stored.
-    Register(const std::vector<RegisteredModel>& configured, const AllModels& stored);
+    Register(
+        const std::vector<RegisteredModel>& configured, const std::vector<ModelRecord>& stored
+    );
 
     bool empty() const { return models_.empty(); }
-    std::uint64_t changes() const { return changes_; }
     // By their paths.
     const std::map<std::string, RegisteredModel, std::less<>>& models() const { return models_; }
     const RegisteredModel* find(std::string_view path) const;
@@ -113,7 +114,6 @@ private:
     std::map<std::string, RegisteredModel, std::less<>> removed_;           // without versions
     std::map<std::string, std::vector<std::string>, std::less<>> folders_;  // by name
     std::map<std::string, FileFacts, std::less<>> contents_;
-    std::uint64_t changes_ = 0;
 };
 
 }  // namespace comfyd::models
