@@ -267,6 +267,20 @@ TEST_F(RegisteredModels, ADiskWithLessRoomThanAModelNeedsIsNotAsked) {
     EXPECT_EQ(fetches("/huge"), 0U);
 }
 
+TEST_F(RegisteredModels, AWorkerWhoseMemoryDoesNotHoldTheModelIsAskedLast) {
+    double_arguments_of_first_ = "--ram-bytes 2000000";
+    start(2);
+    server_.serve("/new", {.bytes = file_});
+    register_model("new.safetensors", "/new", {{"bytes", file_.size()}});
+    expect_succeeded(gateway_->submit(workflow_with("new.safetensors")));
+    EXPECT_FALSE(fs::exists(path_of(0, "new.safetensors")));
+    EXPECT_TRUE(fs::exists(path_of(1, "new.safetensors")));
+    // Without the other one it may try.
+    EXPECT_EQ(gateway_->http().post_json("/admin/v1/workers/w1/drain", {}).status, 200);
+    expect_succeeded(gateway_->submit(workflow_with("new.safetensors", "a dog")));
+    EXPECT_TRUE(fs::exists(path_of(0, "new.safetensors")));
+}
+
 TEST_F(RegisteredModels, OddNamesLeadNowhereInNoDialect) {
     server_.serve("/new", {.bytes = file_});
     start(
