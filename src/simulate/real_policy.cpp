@@ -38,6 +38,7 @@ class RealPolicy final : public Policy {
 public:
     RealPolicy(const Scene& scene, scheduler::Options options, bool knows_contents)
         : scene_(scene), scheduler_(scene.estimates, options), knows_contents_(knows_contents) {
+        prewarmer_.pin(scene.pinned);
         for (std::uint32_t worker = 0; worker < scene.fleet.size(); ++worker) {
             ids_.push_back(worker_id(scene.fleet, worker));
             workers_.emplace(ids_.back(), worker);
