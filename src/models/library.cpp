@@ -464,6 +464,7 @@ Task<std::optional<std::filesystem::path>> Library::find_content(std::string sha
 
 // Where others have been promised what there is, here or in another process, they come first.
 Task<Result<>> Library::make_room(PartFile& part, std::uint64_t total) {
+    bool is_told = false;
     while (true) {
         auto made =
             co_await pool_.run([this, &part, total] { return contents_.make_room(part, total); });
@@ -472,6 +473,9 @@ Task<Result<>> Library::make_room(PartFile& part, std::uint64_t total) {
         }
         if (*made) {
             co_return Result<>();
+        }
+        if (!std::exchange(is_told, true)) {
+            log::info("a model waits for room that others on their way have", {{"bytes", total}});
         }
         co_await content_done_.wait_for(kLookForOther);
         const bool stop = co_await is_cancelled();
