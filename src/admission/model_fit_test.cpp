@@ -174,8 +174,7 @@ TEST_F(ModelFit, TheRegisterKnowsWhatNoWorkerHasYet) {
     lora.last = 1;
     lora.versions = {{.number = 1, .sources = {"https://example.com/1"}, .sha256 = kHash}};
     register_ = std::make_shared<Register>(
-        std::vector{lora},
-        models::AllModels{1, {models::to_record(kHash, {"lora", "sd15", "F16", 5, {}})}}
+        std::vector{lora}, std::vector{models::to_record(kHash, {"lora", "sd15", "F16", 5, {}})}
     );
     tell_usual("w0");
     EXPECT_THAT(find(graph("sdxl.safetensors", "new.safetensors")), SizeIs(1));

@@ -32,7 +32,7 @@ protected:
         rules_.registered = [this] { return register_; };
     }
     void know(const std::vector<RegisteredModel>& all) {
-        register_ = std::make_shared<Register>(all, models::AllModels());
+        register_ = std::make_shared<Register>(all, std::vector<models::ModelRecord>());
     }
     static workflow::Catalogue catalogue(bool fetches, const std::string& also = "") {
         json::object info = *json::parse_object(R"({

@@ -23,9 +23,6 @@ public:
         }
         co_return is_taken ? fail(Code::conflict, "somebody was faster") : Result<>();
     }
-    Task<Result<bool>> remove_model(std::string path) override {
-        co_return records.erase(path) > 0;
-    }
     Task<Result<models::AllModels>> all_models() override {
         models::AllModels all{changes, {}};
         for (const auto& [path, record] : records) {

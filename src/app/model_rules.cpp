@@ -63,7 +63,7 @@ Result<admission::ModelRules> model_rules(
                 "': " + list.error().message
         );
     }
-    rules.list = std::make_shared<models::Register>(*list, models::AllModels());
+    rules.list = std::make_shared<models::Register>(*list, std::vector<models::ModelRecord>());
     return rules;
 }
 

@@ -102,6 +102,8 @@ Task<> PrewarmStudy::study() {
     simulate::Settings settings;
     settings.merge_max = options.scheduling.merge_max;
     settings.load_jitter = 0;  // chance must not decide
+    const auto& pinned = p_.config.scheduler_prewarm_models;
+    settings.pinned = {pinned.begin(), pinned.end()};
     const std::string policy(scheduler::to_string(options.scheduling.policy));
     auto gain = co_await thread_.run(
         [this, trace = std::move(past->trace), fleet = std::move(fleet), policy, settings] {

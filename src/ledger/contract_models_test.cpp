@@ -34,11 +34,6 @@ TEST_P(ModelsContract, AreKeptAndCounted) {
     EXPECT_EQ(all.records[0].revision, 2U);
     EXPECT_EQ(all.records[0].about, (json::object{{"of", 2}}));
     EXPECT_EQ(all.records[1].path, "loras/\xC3\xA9 'quoted'.safetensors");
-
-    EXPECT_TRUE(await_value(models().remove_model("checkpoints/a.safetensors")));
-    EXPECT_FALSE(await_value(models().remove_model("checkpoints/a.safetensors")));
-    EXPECT_EQ(await_value(models().model_changes()), 4U);
-    EXPECT_THAT(await_value(models().all_models()).records, SizeIs(1));
 }
 
 TEST_P(ModelsContract, WhoeverIsSlowerIsRefused) {
@@ -74,11 +69,35 @@ TEST_P(ModelsContract, ABookKnowsWhatAnotherHasChanged) {
     models::RegisteredModel next = *found;
     next.current = 1;
     await_value(other.save(next));
-    EXPECT_TRUE(await_value(one.remove("loras/ink.safetensors")));
+    EXPECT_EQ(await_code(one.remove(*one.now()->find("loras/ink.safetensors"))), Code::conflict);
+    await_value(one.refresh());
+    await_value(one.remove(*one.now()->find("loras/ink.safetensors")));
     EXPECT_TRUE(one.now()->empty());
     EXPECT_EQ(other.now()->models().size(), 1U);
     await_value(other.refresh());
     EXPECT_TRUE(other.now()->empty());
+}
+
+// A worker may still have the file of version 1.
+TEST_P(ModelsContract, NoNumberOfAModelIsUsedTwice) {
+    const auto add = [this] {
+        models::RegisterBook book(io_.get_executor(), {}, models());
+        await_value(book.refresh());
+        models::RegisteredModel model = book.now()->begin("loras", "ink.safetensors");
+        model.current = ++model.last;
+        model.versions = {{.number = model.last, .sources = {"https://example.com/ink"}}};
+        await_value(book.save(std::move(model)));
+        return book.now()->find("loras/ink.safetensors")->versions.front().number;
+    };
+    for (const int number : {1, 2, 3}) {
+        EXPECT_EQ(add(), number);
+        models::RegisterBook book(io_.get_executor(), {}, models());
+        await_value(book.refresh());
+        await_value(book.remove(*book.now()->find("loras/ink.safetensors")));
+        EXPECT_TRUE(book.now()->empty());
+        EXPECT_EQ(book.now()->resolve({}, "ink.safetensors"), std::nullopt);
+        storage_->reopen();
+    }
 }
 
 }  // namespace

@@ -177,7 +177,6 @@ public:
     Task<Result<>> note_key_uses(auth::KeyUses uses) override;
 
     Task<Result<>> save_model(models::ModelRecord record) override;
-    Task<Result<bool>> remove_model(std::string path) override;
     Task<Result<models::AllModels>> all_models() override;
     Task<Result<std::uint64_t>> model_changes() override;
 

@@ -376,9 +376,6 @@ Task<Result<>> PostgresLedger::note_key_uses(auth::KeyUses uses) {
 Task<Result<>> PostgresLedger::save_model(models::ModelRecord record) {
     return impl_->writer.write(SaveModel(record));
 }
-Task<Result<bool>> PostgresLedger::remove_model(std::string path) {
-    return impl_->writer.write(RemoveModel(std::move(path)));
-}
 Task<Result<models::AllModels>> PostgresLedger::all_models() {
     return impl_->ask(find_all_models(), read_all_models);
 }

@@ -616,10 +616,6 @@ Task<Result<>> SqliteLedger::save_model(models::ModelRecord record) {
     return impl_->writer.write(SaveModel{std::move(record)}, false);
 }
 
-Task<Result<bool>> SqliteLedger::remove_model(std::string path) {
-    return impl_->writer.write(RemoveModel{std::move(path)}, false);
-}
-
 Task<Result<models::AllModels>> SqliteLedger::all_models() {
     return impl_->read([](Database& db) { return find_all_models(db); });
 }

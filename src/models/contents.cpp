@@ -174,6 +174,13 @@ Result<> Contents::link(
     if (!held) {
         return fail(std::move(held.error()));
     }
+    std::error_code error;
+    if (!fs::exists(content, error)) {
+        return fail(
+            Code::storage_full,
+            "'" + folder + "/" + name + "' was given up for another model as soon as it was there"
+        );
+    }
     json::object index = read_index();
     // Before the link is there: one that nobody knows of would be dead some day.
     auto links = texts_of(find_content(index, sha256), "links");
@@ -188,7 +195,6 @@ Result<> Contents::link(
     if (leads_to(path, content)) {
         return {};
     }
-    std::error_code error;
     const fs::path led = fs::read_symlink(path, error);
     const bool is_ours = !error && led.parent_path() == options_.folder;
     if (!is_ours && fs::symlink_status(path, error).type() != fs::file_type::not_found) {

@@ -54,14 +54,17 @@ public:
     // What is known of a content; empty: nothing.
     json::object about(const std::string& sha256) const;
 
-    // Room for so many bytes more. Code::storage_full: all that is here is needed.
-    Result<> make_room(std::uint64_t bytes);
+    // Room for this part to become so large, which counts as taken from now on, for all who use
+    // the cache, as long as the part is open. False: it is promised to others that are on their
+    // way, and may be there when those have ended; never to a part that has been given room
+    // before. Code::storage_full: all that is here is needed.
+    Result<bool> make_room(PartFile& part, std::uint64_t total);
     // A file of the cache, that publish() has named, and where it is from.
     Result<> note(
         const PartFile::Content& content, const std::string& source, const std::string& etag
     );
     // In ComfyUI's folder; takes the place of a link that was made here. Code::conflict: a file of
-    // somebody else's has the name.
+    // somebody else's has the name. Code::storage_full: it was given up for another meanwhile.
     Result<> link(const std::string& folder, const std::string& name, const std::string& sha256);
 
     // The file that has the name and is none of ours: its hash is read once and kept.
@@ -83,6 +86,8 @@ private:
         std::uint64_t bytes = 0;
         std::int64_t used_ms = 0;
         bool is_part = false;
+        std::uint64_t claimed = 0;  // PartFile::claimed_by()
+        std::uint64_t on_disk = 0;  // with what is reserved for it
     };
 
     Result<net::Descriptor> lock() const;
@@ -91,6 +96,7 @@ private:
     std::vector<Entry> entries(const json::object& index) const;
     bool is_pinned(const json::object& index, const std::string& sha256) const;
     bool give_up(const Entry& entry, json::object& index) const;
+    std::uint64_t free(std::vector<Entry> entries, json::object& index, std::uint64_t needed) const;
 
     ContentsOptions options_;
 };

@@ -20,6 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPart = ".part";
+constexpr std::uint64_t kBlock = 512;  // of stat()
+
+std::uint64_t beyond(std::uint64_t wanted, std::uint64_t had) {
+    return wanted > had ? wanted - had : 0;
+}
 
 std::int64_t to_ms(const timespec& time) {
     return static_cast<std::int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1'000'000;
@@ -50,6 +55,8 @@ std::vector<Contents::Entry> Contents::entries(const json::object& index) const 
             continue;
         }
         Entry entry{name, static_cast<std::uint64_t>(status.st_size), 0, is_part};
+        entry.claimed = PartFile::claimed_by(file->path());
+        entry.on_disk = static_cast<std::uint64_t>(status.st_blocks) * kBlock;
         const json::object* about = find_content(index, name);
         const json::value* used = about == nullptr ? nullptr : json::find(*about, "used");
         entry.used_ms = is_part ? to_ms(status.st_mtim) : to_ms(status.st_atim);
@@ -101,39 +108,23 @@ bool Contents::give_up(const Entry& entry, json::object& index) const {
     return true;
 }
 
-Result<> Contents::make_room(std::uint64_t bytes) {
-    auto held = lock();
-    if (!held) {
-        return fail(std::move(held.error()));
-    }
-    json::object index = read_index();
-    std::vector<Entry> all = entries(index);
-    std::uint64_t total = bytes;
-    for (const Entry& entry : all) {
-        total += entry.bytes;
-    }
-    std::error_code error;
-    const auto space = fs::space(options_.folder, error);
-    const std::uint64_t free = error ? bytes : space.available;
-    const std::uint64_t limit = options_.bytes_max;
-    const std::uint64_t over = limit != 0 && total > limit ? total - limit : 0;
-    const std::uint64_t needed = std::max(over, bytes > free ? bytes - free : 0);
-    if (needed == 0) {
-        return {};
-    }
-    std::erase_if(all, [&](const Entry& entry) {
-        return !entry.is_part &&
-               (is_pinned(index, entry.file) || is_in_use(options_.folder / entry.file));
+// The least recently used, until so many bytes are free; gives how many are not. No content is
+// given up where that would not be enough.
+std::uint64_t Contents::free(std::vector<Entry> entries, json::object& index, std::uint64_t needed)
+    const {
+    std::erase_if(entries, [&](const Entry& entry) {
+        return entry.claimed > 0 || (!entry.is_part && (is_pinned(index, entry.file) ||
+                                                        is_in_use(options_.folder / entry.file)));
     });
-    std::ranges::sort(all, {}, &Entry::used_ms);
+    std::ranges::sort(entries, {}, &Entry::used_ms);
     std::uint64_t possible = 0;
-    for (const Entry& entry : all) {
+    for (const Entry& entry : entries) {
         possible += entry.is_part ? 0 : entry.bytes;
     }
+    const bool is_enough = possible >= needed;
     std::uint64_t freed = 0;
-    // Nothing is given up where that would not be enough.
-    for (const Entry& entry : all) {
-        if (freed < needed && (entry.is_part || possible >= needed) && give_up(entry, index)) {
+    for (const Entry& entry : entries) {
+        if (freed < needed && (entry.is_part || is_enough) && give_up(entry, index)) {
             freed += entry.bytes;
             log::info(
                 "a model was given up for another", {{"file", entry.file}, {"bytes", entry.bytes}}
@@ -141,15 +132,50 @@ Result<> Contents::make_room(std::uint64_t bytes) {
         }
     }
     static_cast<void>(write_index(index));
-    if (freed >= needed) {
-        return {};
+    return beyond(needed, is_enough ? freed : freed + possible);
+}
+
+Result<bool> Contents::make_room(PartFile& part, std::uint64_t total) {
+    auto held = lock();
+    if (!held) {
+        return fail(std::move(held.error()));
+    }
+    json::object index = read_index();
+    std::vector<Entry> others = entries(index);
+    std::uint64_t to_come = total;  // to the disk
+    std::erase_if(others, [&](const Entry& entry) {
+        const bool is_own = entry.file == part.name();
+        to_come = is_own ? beyond(total, entry.on_disk) : to_come;
+        return is_own;
+    });
+    std::uint64_t taken = total;  // of the cache
+    std::uint64_t promised = 0;   // of that, to others that are on their way
+    for (const Entry& entry : others) {
+        taken += std::max(entry.bytes, entry.claimed);
+        promised += entry.claimed;
+        to_come += beyond(entry.claimed, entry.on_disk);
+    }
+    std::error_code error;
+    const auto space = fs::space(options_.folder, error);
+    const std::uint64_t left = error ? to_come : space.available;
+    const std::uint64_t limit = options_.bytes_max;
+    const std::uint64_t over = limit != 0 ? beyond(taken, limit) : 0;
+    const std::uint64_t needed = std::max(over, beyond(to_come, left));
+    const std::uint64_t missing = needed == 0 ? 0 : free(std::move(others), index, needed);
+    if (missing == 0) {
+        part.claim(total);
+        return true;
+    }
+    // What those bring may be given up when it is there, and what they do not bring is free.
+    if (missing <= promised && !part.has_claimed()) {
+        return false;
     }
     return fail(
         Code::storage_full,
-        "there is no room for " + std::to_string(bytes) + " bytes more of models: " +
+        "there is no room for a model of " + std::to_string(total) + " bytes: " +
             (over > 0 ? "the cache may have " + std::to_string(limit) + " bytes"
-                      : "the disk has " + std::to_string(free) + " bytes left") +
-            ", and what is there is pinned or in use"
+                      : "the disk has " + std::to_string(left) + " bytes left") +
+            ", and what is there is pinned, in use or on its way"
     );
 }
 

@@ -280,7 +280,7 @@ Task<Result<>> Fetcher::prepare(Run& run, const Web::Answer& answer, std::uint64
         run.is_ready = true;
     }
     if (run.total) {
-        auto made = co_await run.make_room(*run.total - run.part.size());
+        auto made = co_await run.make_room(*run.total);
         if (!made) {
             co_return made;
         }
@@ -343,6 +343,12 @@ Task<Result<>> Fetcher::write(Run& run, std::string bytes) {
     }
     if (!run.disk) {
         co_return run.disk;
+    }
+    if (!run.total && !bytes.empty()) {
+        auto made = co_await run.make_room(run.part.size() + bytes.size());
+        if (!made) {
+            co_return made;
+        }
     }
     if (run.told) {
         run.told({run.part.size(), run.total});

@@ -58,11 +58,12 @@ public:
     // All outlive it.
     Fetcher(Executor executor, Pool& pool, Web& web, FetchOptions options);
 
-    // Whether there is room is asked of `make_room` as soon as the size is known, and before
-    // anything is written. On success the content is judged, and waits in `part` for its name.
-    // Code::hash_mismatch: what came is not what was ordered, and nothing stays of it.
-    // Code::storage_full: likewise. After other failures, what has come waits for the next try.
-    using MakeRoom = std::function<Task<Result<>>(std::uint64_t bytes)>;
+    // Room for a file of so many bytes is asked of `make_room` as soon as the size is known, and
+    // before anything is written; where it is not told, again for each piece. On success the
+    // content is judged, and waits in `part` for its name. Code::hash_mismatch: what came is not
+    // what was ordered, and nothing stays of it. Code::storage_full: likewise. After other
+    // failures, what has come waits for the next try.
+    using MakeRoom = std::function<Task<Result<>>(std::uint64_t total)>;
     using Told = std::function<void(FetchProgress)>;
     Task<Result<Fetched>> fetch(FetchOrder order, PartFile& part, MakeRoom make_room, Told told);
 

@@ -57,11 +57,8 @@ TEST_F(FetchTest, AnEndInTheMiddleIsGoneOnWith) {
 
 TEST_F(FetchTest, AServerThatStallsIsLeftAndGoneOnWith) {
     options_.web.stall = Millis(200);
-    server_.serve("/a", {.bytes = file_, .stall_after = 100'000});
-    auto future = loop_.start(library().place(wish("a.safetensors", "/a"), nullptr));
-    EXPECT_TRUE(support::wait_until([&] { return server_.seen("/a").size() == 2; }));
-    server_.serve("/a", {.bytes = file_});
-    const auto placed = net::test::get(future);
+    server_.serve_in_turn("/a", {{.bytes = file_, .stall_after = 100'000}, {.bytes = file_}});
+    const auto placed = place(wish("a.safetensors", "/a"));
     ASSERT_TRUE(placed) << placed.error().message;
     EXPECT_EQ(content("a.safetensors"), file_);
     EXPECT_EQ(ranges("/a")[1], "bytes=100000-");
@@ -95,11 +92,14 @@ TEST_F(FetchTest, AFileThatChangesMeanwhileIsBegunAnew) {
             ModelWish wanted = wish(path.substr(1) + ".safetensors", path);
             const std::string newer = safetensors_file(kSize, "newer" + path);
             wanted.sha256 = is_hashed ? hash_of(newer) : "";
-            server_.serve(path, {.bytes = file_, .etag = "\"old\"", .stall_after = 150'000});
+            server_.serve_in_turn(
+                path,
+                {{.bytes = file_, .etag = "\"old\"", .stall_after = 150'000},
+                 {.bytes = newer, .etag = "\"new\"", .heeds_if_range = heeds}}
+            );
             auto future = loop_.start(library().place(wanted, nullptr));
             EXPECT_TRUE(support::wait_until([&] { return !cached().empty(); }));
             EXPECT_TRUE(support::wait_until([&] { return server_.seen(path).size() == 1; }));
-            server_.serve(path, {.bytes = newer, .etag = "\"new\"", .heeds_if_range = heeds});
             close();  // the first try is over
             ASSERT_FALSE(net::test::get(future));
             const auto placed = place(wanted);
@@ -114,13 +114,11 @@ TEST_F(FetchTest, AFileThatChangesMeanwhileIsBegunAnew) {
 TEST_F(FetchTest, AServerThatSaysItIsTheSameFileIsNotBelievedWhereTheHashIsKnown) {
     ModelWish wanted = wish("a.safetensors", "/a");
     wanted.sha256 = hash_of(newer_);
-    server_.serve("/a", {.bytes = file_, .cut_after = 150'000, .cuts = 1});
-    auto future = loop_.start(library().place(wanted, nullptr));
-    EXPECT_TRUE(support::wait_until([&] { return !server_.seen("/a").empty(); }));
-    server_.serve("/a", {.bytes = newer_});
-    const auto placed = net::test::get(future);
+    server_.serve_in_turn("/a", {{.bytes = file_, .cut_after = 150'000}, {.bytes = newer_}});
+    const auto placed = place(wanted);
     ASSERT_TRUE(placed) << placed.error().message;
     EXPECT_EQ(content("a.safetensors"), newer_);
+    EXPECT_THAT(ranges("/a"), ElementsAre("", "bytes=150000-", ""));
     expect_only_right_contents();
 }
 

@@ -26,6 +26,7 @@ struct Library::Flight {
     FetchProgress progress{};
     std::vector<std::shared_ptr<FetchProgress>> seen{};
     Ways ways{};
+    std::shared_ptr<PartFile> part{};  // what was fetched, until all who wait have linked it
 
     void tell(FetchProgress now) {
         progress = now;
@@ -92,12 +93,12 @@ Task<Result<Placed>> Library::place(
     if (*here) {
         co_return std::move(**here);
     }
-    auto sha256 = co_await bring(wish, std::move(seen), std::move(ways));
-    if (!sha256) {
-        co_return fail(std::move(sha256.error()));
+    auto brought = co_await bring(wish, std::move(seen), std::move(ways));
+    if (!brought) {
+        co_return fail(std::move(brought.error()));
     }
-    Placed placed{*sha256, 0, {}};
-    placed.about = co_await pool_.run([this, &sha256] { return contents_.about(*sha256); });
+    Placed placed{brought->sha256, 0, {}};
+    placed.about = co_await pool_.run([this, &placed] { return contents_.about(placed.sha256); });
     const json::value* kind = json::find(placed.about, "kind");
     if (kind != nullptr && kind->is_string() &&
         is_misplaced(std::string_view(kind->get_string()), wish.folder)) {
@@ -107,9 +108,11 @@ Task<Result<Placed>> Library::place(
                 " by what is in it, and of no use in " + wish.folder
         );
     }
-    auto linked = co_await pool_.run([this, &wish, &sha256] {
-        return contents_.link(wish.folder, wish.name, *sha256);
+    auto linked = co_await pool_.run([this, &wish, &placed] {
+        return contents_.link(wish.folder, wish.name, placed.sha256);
     });
+    brought->held.reset();
+    content_done_.notify();
     if (!linked) {
         co_return fail(std::move(linked.error()));
     }
@@ -146,14 +149,14 @@ Task<Result<std::optional<Placed>>> Library::find_here(ModelWish wish) {
     co_return Placed{file.sha256, file.bytes, {}};
 }
 
-Task<Result<std::string>> Library::bring(
+Task<Result<Library::Brought>> Library::bring(
     ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways
 ) {
     if (!wish.sha256.empty()) {
         const auto bytes =
             co_await pool_.run([this, &wish] { return contents_.find(wish.sha256); });
         if (bytes && (!wish.bytes || *wish.bytes == *bytes)) {
-            co_return wish.sha256;
+            co_return Brought{wish.sha256};
         }
     }
     // Whether a file must be a safetensors file is a part of what is asked for.
@@ -178,7 +181,10 @@ Task<Result<std::string>> Library::bring(
             co_return fail(Code::cancelled, "the wait for a model was given up");
         }
     }
-    co_return *flight->result;
+    if (!*flight->result) {
+        co_return fail(flight->result->error());
+    }
+    co_return Brought{**flight->result, flight->part};
 }
 
 Task<> Library::fly(std::string key, ModelWish wish) {
@@ -412,10 +418,14 @@ Task<Result<std::string>> Library::fetch_content(
     auto fetched = co_await fetcher_.fetch(
         std::move(order),
         *part,
-        [this](std::uint64_t needed) { return make_room(needed); },
+        [this, &part](std::uint64_t total) { return make_room(*part, total); },
         [flight](FetchProgress now) { flight->tell(now); }
     );
     if (!fetched) {
+        co_await pool_.run([&part] {
+            part->give_back();
+            return true;
+        });
         co_return fail(std::move(fetched.error()));
     }
     const bool is_known = fetched->is_known;
@@ -434,6 +444,7 @@ Task<Result<std::string>> Library::fetch_content(
         co_return fail(std::move(kept.error()));
     }
     if (!is_known) {
+        flight->part = std::make_shared<PartFile>(std::move(*part));
         log::info(
             "a model was fetched",
             {{"source", is_peer ? shown_source(target.url) : shown_source(wish.source)},
@@ -451,9 +462,27 @@ Task<std::optional<std::filesystem::path>> Library::find_content(std::string sha
     co_return is_here ? std::optional(contents_.path_of(sha256)) : std::nullopt;
 }
 
-Task<Result<>> Library::make_room(std::uint64_t bytes) {
-    auto made = co_await pool_.run([this, bytes] { return contents_.make_room(bytes); });
-    co_return made;
+// Where others have been promised what there is, here or in another process, they come first.
+Task<Result<>> Library::make_room(PartFile& part, std::uint64_t total) {
+    bool is_told = false;
+    while (true) {
+        auto made =
+            co_await pool_.run([this, &part, total] { return contents_.make_room(part, total); });
+        if (!made) {
+            co_return fail(std::move(made.error()));
+        }
+        if (*made) {
+            co_return Result<>();
+        }
+        if (!std::exchange(is_told, true)) {
+            log::info("a model waits for room that others on their way have", {{"bytes", total}});
+        }
+        co_await content_done_.wait_for(kLookForOther);
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return fail(Code::cancelled, "the fetch was given up");
+        }
+    }
 }
 
 }  // namespace comfyd::models

@@ -86,9 +86,13 @@ public:
 
 private:
     struct Flight;
+    struct Brought {
+        std::string sha256{};
+        std::shared_ptr<PartFile> held{};  // it is not given up as long as this is there
+    };
 
     Task<Result<std::optional<Placed>>> find_here(ModelWish wish);
-    Task<Result<std::string>> bring(ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways);
+    Task<Result<Brought>> bring(ModelWish wish, std::shared_ptr<FetchProgress> seen, Ways ways);
     Task<> fly(std::string key, ModelWish wish);
     Task<Result<std::string>> fetch(ModelWish wish, std::shared_ptr<Flight> flight);
     Task<Result<Target>> resolve(Source source, std::string link);
@@ -100,7 +104,7 @@ private:
         ModelWish wish, Target target, From from, std::string key, std::shared_ptr<Flight> flight
     );
     Task<Result<PartFile>> open_part(std::string key);
-    Task<Result<>> make_room(std::uint64_t bytes);
+    Task<Result<>> make_room(PartFile& part, std::uint64_t total);
     Dependency& breaker_of(const Source& source, const std::string& link);
     static void judge(Dependency& server, const Error* failure);
 

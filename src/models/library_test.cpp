@@ -164,6 +164,54 @@ TEST_F(ModelLibrary, OverItsLimitItGivesUpTheLeastRecentlyUsed) {
     expect_only_right_contents();
 }
 
+// The one that came first has its room, though little of it is there; the other waits, and what the
+// first one has brought makes room for it.
+TEST_F(ModelLibrary, TwoAtOnceKeepToItsLimit) {
+    options_.contents.bytes_max = 350'000;
+    options_.fetch.piece_bytes = 16 * 1024;
+    const std::string second = safetensors_file(200'000, "second");
+    server_.serve("/first", {.bytes = file_, .stall_after = 50'000});
+    server_.serve("/second", {.bytes = second});
+    auto first = loop_.start(library().place(wish("first.safetensors", "/first"), nullptr));
+    ASSERT_TRUE(support::wait_until([&] { return cached_bytes() > 0; }));
+    auto other = loop_.start(library().place(wish("second.safetensors", "/second"), nullptr));
+    ASSERT_TRUE(support::wait_until([&] { return !server_.seen("/second").empty(); }));
+    server_.release();
+    EXPECT_TRUE(net::test::get(first));
+    const auto placed = net::test::get(other);
+    ASSERT_TRUE(placed) << placed.error().message;
+    EXPECT_THAT(cached(), ElementsAre(hash_of(second)));
+    EXPECT_EQ(content("second.safetensors"), second);
+    EXPECT_FALSE(test::fs::is_symlink(link("first.safetensors"))) << "not even a dead one";
+}
+
+TEST_F(ModelLibrary, AFileOfUnknownLengthKeepsToItsLimit) {
+    options_.contents.bytes_max = 150'000;
+    options_.fetch.piece_bytes = 16 * 1024;
+    server_.serve("/a", {.bytes = file_, .is_chunked = true});
+    const auto placed = place(wish("a.safetensors", "/a"));
+    ASSERT_FALSE(placed);
+    EXPECT_EQ(placed.error().code, Code::storage_full);
+    EXPECT_THAT(cached(), IsEmpty());
+}
+
+// What was reserved for it is free while it waits for its next try.
+TEST_F(ModelLibrary, WhatWasCutOffKeepsNoMoreThanWhatHasCome) {
+    options_.contents.bytes_max = 350'000;
+    options_.fetch.tries = 1;
+    server_.serve("/a", {.bytes = file_, .cut_after = 100'000});
+    ASSERT_FALSE(place(wish("a.safetensors", "/a")));
+    EXPECT_EQ(cached_bytes(), 100'000U);
+    const std::string other = safetensors_file(200'000, "other");
+    server_.serve("/b", {.bytes = other});
+    ASSERT_TRUE(place(wish("b.safetensors", "/b")));
+    EXPECT_THAT(cached(), SizeIs(3)) << "the part, its notes, and the other one";
+    server_.serve("/a", {.bytes = file_});
+    ASSERT_TRUE(place(wish("a.safetensors", "/a")));
+    EXPECT_EQ(server_.seen("/a").back().headers.get("Range"), "bytes=100000-");
+    EXPECT_THAT(cached(), ElementsAre(hash_of(file_)));
+}
+
 TEST_F(ModelLibrary, WhatIsPinnedStays) {
     options_.contents.bytes_max = 450'000;
     options_.contents.pinned = {"checkpoints/0.safetensors", "checkpoints/1.safetensors"};

@@ -176,6 +176,36 @@ Result<> PartFile::digest(std::string_view bytes) {
     return {};
 }
 
+// A lock on that range of the file: the kernel gives it back with the file, also where the process
+// is killed, and tells others how long it is.
+void PartFile::claim(std::uint64_t total) {
+    struct flock all{};
+    all.l_type = F_UNLCK;
+    all.l_whence = SEEK_SET;
+    struct flock range = all;
+    range.l_type = F_WRLCK;
+    range.l_len = static_cast<off_t>(total);
+    has_claimed_ = ::fcntl(file_.number(), F_OFD_SETLK, &all) == 0 &&
+                   ::fcntl(file_.number(), F_OFD_SETLK, &range) == 0;
+}
+
+std::uint64_t PartFile::claimed_by(const fs::path& file) {
+    const net::Descriptor at(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    struct flock range{};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    const bool is_known = at && ::fcntl(at.number(), F_OFD_GETLK, &range) == 0;
+    return is_known && range.l_type != F_UNLCK
+               ? static_cast<std::uint64_t>(range.l_start + range.l_len)
+               : 0;
+}
+
+void PartFile::give_back() {
+    if (file_) {
+        static_cast<void>(::ftruncate(file_.number(), static_cast<off_t>(size_)));
+    }
+}
+
 Result<> PartFile::reserve(std::uint64_t total) {
     if (total <= size_) {
         return {};

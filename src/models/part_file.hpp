@@ -5,7 +5,8 @@
 //   FOLDER/KEY.part       the bytes; its size is what has come, whatever was reserved behind it
 //   FOLDER/KEY.part.json  of which source and version they are
 //
-// Blocks: for a pool. One caller at a time, and one process: who has it open holds its lock.
+// Blocks: for a pool. One caller at a time, and one process: who has it open holds its lock, and
+// another one that is as long as the file will be.
 #pragma once
 
 #include <openssl/types.h>
@@ -52,8 +53,19 @@ public:
     void resume(bool checks);
     Result<bool> reread();
 
+    // The name of its file in the folder.
+    std::string name() const { return path_.filename(); }
+    // That it will become so large others see as long as this one is open, also under its final
+    // name. Where the file system has no locks of that kind nobody does.
+    void claim(std::uint64_t total);
+    bool has_claimed() const { return has_claimed_; }
+    // What somebody who has the file open has claimed for it; 0: nobody has.
+    static std::uint64_t claimed_by(const std::filesystem::path& file);
+
     // Room for a file of so many bytes. Code::storage_full.
     Result<> reserve(std::uint64_t total);
+    // What was reserved and has not come.
+    void give_back();
     // Code::hash_mismatch: the head of a safetensors file that does not fit its size. Those of the
     // disk.
     Result<> append(std::string_view bytes);
@@ -86,6 +98,7 @@ private:
     std::optional<PartNotes> notes_{};
     bool is_from_before_ = false;
     bool checks_ = false;
+    bool has_claimed_ = false;
     std::unique_ptr<EVP_MD_CTX, Hash> hash_;
     std::optional<SafetensorsReader> reader_{};
 };

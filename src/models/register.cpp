@@ -240,14 +240,16 @@ std::optional<RegisteredModel> from_record(const ModelRecord& record) {
     return model;
 }
 
-Register::Register(const std::vector<RegisteredModel>& configured, const AllModels& stored)
-    : changes_(stored.changes) {
+Register::Register(
+    const std::vector<RegisteredModel>& configured, const std::vector<ModelRecord>& stored
+) {
     for (const RegisteredModel& model : configured) {
         models_.emplace(model.path(), model);
     }
-    for (const ModelRecord& record : stored.records) {
+    for (const ModelRecord& record : stored) {
         if (auto model = from_record(record)) {
-            models_.emplace(record.path, std::move(*model));
+            auto& kept = model->versions.empty() ? removed_ : models_;
+            kept.emplace(record.path, std::move(*model));
         } else if (is_sha256(record.path)) {
             contents_.emplace(record.path, FileFacts::from_json(record.about));
         }
@@ -260,6 +262,14 @@ Register::Register(const std::vector<RegisteredModel>& configured, const AllMode
 const RegisteredModel* Register::find(std::string_view path) const {
     const auto found = models_.find(path);
     return found == models_.end() ? nullptr : &found->second;
+}
+
+RegisteredModel Register::begin(const std::string& folder, const std::string& name) const {
+    RegisteredModel model;
+    model.folder = folder;
+    model.name = name;
+    const auto removed = removed_.find(model.path());
+    return removed == removed_.end() ? model : removed->second;
 }
 
 const FileFacts* Register::find_content(std::string_view sha256) const {

@@ -5,6 +5,9 @@
 // name itself, those of later ones the number before the ending ("ink@2.safetensors"), so that
 // several of them lie beside each other on a worker. The name alone means the current one.
 //
+// A model that was removed is remembered for its numbers: one of its name that is added later goes
+// on behind them, so that a file's name never means other bytes than before.
+//
 // Beside them stands what is known of contents by their hash, as agents have read it.
 #pragma once
 
@@ -83,13 +86,17 @@ class Register {
 public:
     Register() = default;
     // What the configuration has counts before what was stored.
-    Register(const std::vector<RegisteredModel>& configured, const AllModels& stored);
+    Register(
+        const std::vector<RegisteredModel>& configured, const std::vector<ModelRecord>& stored
+    );
 
     bool empty() const { return models_.empty(); }
-    std::uint64_t changes() const { return changes_; }
     // By their paths.
     const std::map<std::string, RegisteredModel, std::less<>>& models() const { return models_; }
     const RegisteredModel* find(std::string_view path) const;
+    // One that is not there, to be given its first version.
+    RegisteredModel begin(const std::string& folder, const std::string& name) const;
+    std::size_t removed() const { return removed_.size(); }
     // nullptr: nobody has told of it.
     const FileFacts* find_content(std::string_view sha256) const;
     std::size_t contents() const { return contents_.size(); }
@@ -104,9 +111,9 @@ private:
     std::optional<WantedModel> resolve_at(std::string_view folder, std::string_view name) const;
 
     std::map<std::string, RegisteredModel, std::less<>> models_;
+    std::map<std::string, RegisteredModel, std::less<>> removed_;           // without versions
     std::map<std::string, std::vector<std::string>, std::less<>> folders_;  // by name
     std::map<std::string, FileFacts, std::less<>> contents_;
-    std::uint64_t changes_ = 0;
 };
 
 }  // namespace comfyd::models

@@ -4,10 +4,10 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mirror.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -16,6 +16,7 @@
 namespace comfyd::models {
 
 inline constexpr std::size_t kModelsMax = 10'000;
+inline constexpr std::size_t kRemovedMax = 100'000;  // whose numbers are remembered
 inline constexpr std::size_t kContentsMax = 20'000;
 
 class RegisterBook {
@@ -25,32 +26,30 @@ public:
     ~RegisterBook();
 
     // As it was read last; never null.
-    std::shared_ptr<const Register> now() const;
+    std::shared_ptr<const Register> now() const { return known_.now(); }
 
     // Reads what was changed. Whoever answers a request about models does so first.
-    Task<Result<>> refresh();
-    void start();  // on the executor: refresh() every second
-    Task<> stop();
+    Task<Result<>> refresh() { return known_.refresh(); }
+    void start() { known_.start(); }  // on the executor: refresh() every second
+    Task<> stop() { return known_.stop(); }
 
     // Stores it as a change of what is known here, which knows it afterwards. Code::conflict when
     // another was faster, for what the configuration has, and when there are too many.
     Task<Result<>> save(RegisteredModel model);
-    Task<Result<bool>> remove(std::string path);
+    // Likewise; its numbers are not used again.
+    Task<Result<>> remove(RegisteredModel model);
 
     // Somebody has read a file with this content: stored within a second where it was not known.
     void learn(FileFacts facts);
 
 private:
-    Task<> keep_up();
+    Task<Result<Mirror<Register>::Reading>> read_all();
     Task<> store_learned();
 
-    Executor executor_;
     const std::vector<RegisteredModel> configured_;
     RegisterStore& store_;
-    std::optional<TaskGroup> group_;  // from start() to stop()
-    mutable Mutex mutex_;  // over reading, so that an older state never follows a newer one
-    bool has_read_ COMFYD_GUARDED_BY(mutex_) = false;
-    std::shared_ptr<const Register> now_ COMFYD_GUARDED_BY(mutex_);
+    Mirror<Register> known_;
+    mutable Mutex mutex_;
     std::map<std::string, FileFacts> learned_ COMFYD_GUARDED_BY(mutex_);  // and not stored yet
 };
 

@@ -1,5 +1,6 @@
 // The register of models as nodes share it: documents, of which the store knows no more than whose
-// they are. Implemented by the ledger room.
+// they are. None is ever removed: of a model that is forgotten its highest number stays.
+// Implemented by the ledger room.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,8 @@ public:
     virtual ~RegisterStore() = default;
     // A new one has revision 1. Code::conflict when the stored revision is not the one before.
     virtual Task<Result<>> save_model(ModelRecord record) = 0;
-    virtual Task<Result<bool>> remove_model(std::string path) = 0;
     virtual Task<Result<AllModels>> all_models() = 0;
-    // How often one was saved or removed. Cheap.
+    // How often one was saved. Cheap.
     virtual Task<Result<std::uint64_t>> model_changes() = 0;
 };
 

@@ -79,12 +79,22 @@ protected:
         std::vector<std::string> names;
         for (const auto& entry : fs::directory_iterator(options_.contents.folder)) {
             const std::string name = entry.path().filename();
-            if (!name.starts_with("index.")) {
+            if (!name.starts_with("index.") && !name.starts_with(".new-")) {
                 names.push_back(name);
             }
         }
         std::ranges::sort(names);
         return names;
+    }
+    // Of contents and of parts of some, as far as they have come.
+    std::uint64_t cached_bytes() const {
+        std::uint64_t bytes = 0;
+        for (const std::string& name : cached()) {
+            std::error_code gone;
+            const std::uint64_t size = fs::file_size(options_.contents.folder / name, gone);
+            bytes += gone || name.ends_with(".json") ? 0 : size;
+        }
+        return bytes;
     }
     // Whatever happened: what has the name of a content is that content.
     void expect_only_right_contents() const {

@@ -2,14 +2,9 @@
 
 #include <utility>
 
-#include "base/assert.hpp"
-#include "base/log.hpp"
-#include "base/on_executor.hpp"
-
 namespace comfyd::notify {
 namespace {
 
-constexpr Millis kLookEvery{1'000};
 constexpr int kDisableTries = 5;
 
 Route route_to(const Endpoint& endpoint) {
@@ -20,101 +15,55 @@ Route route_to(const Endpoint& endpoint) {
     return route;
 }
 
+std::vector<Route> routes_to(const Endpoints& endpoints) {
+    std::vector<Route> routes;
+    for (const auto& [id, endpoint] : endpoints) {
+        if (!endpoint->disabled) {
+            routes.push_back(route_to(*endpoint));
+        }
+    }
+    return routes;
+}
+
 }  // namespace
 
 EndpointBook::EndpointBook(Executor executor, Clock& clock, EndpointStore& store, Routing& routing)
-    : executor_(executor), clock_(clock), store_(store), routing_(routing) {}
+    : clock_(clock),
+      store_(store),
+      known_(
+          executor,
+          {.what = "the endpoints of webhooks",
+           .changes = [&store] { return store.endpoint_changes(); },
+           .read = [this] { return read_all(); },
+           .taken = [&routing](const Endpoints& all) { routing.set_endpoints(routes_to(all)); }},
+          std::make_shared<Endpoints>()
+      ) {}
 
 EndpointBook::~EndpointBook() = default;
 
-void EndpointBook::start() {
-    COMFYD_ON(executor_);
-    COMFYD_ASSERT(!group_);
-    group_.emplace(executor_);
-    group_->spawn("endpoints", keep_up());
-}
-
-Task<> EndpointBook::stop() {
-    COMFYD_ON(executor_);
-    if (group_) {
-        group_->cancel();
-        co_await group_->join();
-        group_.reset();
-    }
-}
-
-Task<> EndpointBook::keep_up() {
-    bool go_on = true;
-    bool has_failed = false;
-    while (go_on) {
-        auto refreshed = co_await refresh();
-        if (!refreshed && !has_failed) {
-            log::warning(
-                "cannot read the endpoints of webhooks", {{"error", refreshed.error().message}}
-            );
-        }
-        has_failed = !refreshed;
-        go_on = co_await sleep_for(kLookEvery);
-    }
-}
-
-Task<Result<>> EndpointBook::refresh() {
-    auto changes = co_await store_.endpoint_changes();
-    if (!changes) {
-        co_return fail(std::move(changes.error()));
-    }
-    bool is_known = false;
-    {
-        const Lock lock(mutex_);
-        is_known = has_read_ && known_->changes >= *changes;
-    }
-    if (is_known) {
-        co_return Result<>();
-    }
-    auto read = co_await read_all();
-    co_return read;
-}
-
-Task<Result<>> EndpointBook::read_all() {
+Task<Result<EndpointBook::Known::Reading>> EndpointBook::read_all() {
     auto all = co_await store_.all_endpoints();
     if (!all) {
         co_return fail(std::move(all.error()));
     }
-    auto next = std::make_shared<Known>();
-    next->changes = all->changes;
-    std::vector<Route> routes;
+    auto next = std::make_shared<Endpoints>();
     for (Endpoint& endpoint : all->endpoints) {
-        if (!endpoint.disabled) {
-            routes.push_back(route_to(endpoint));
-        }
         const EndpointId id = endpoint.id;
-        next->endpoints[id] = std::make_shared<const Endpoint>(std::move(endpoint));
+        (*next)[id] = std::make_shared<const Endpoint>(std::move(endpoint));
     }
-    const Lock lock(mutex_);
-    if (has_read_ && known_->changes > next->changes) {
-        co_return Result<>();  // another has read later
-    }
-    has_read_ = true;
-    known_ = std::move(next);
-    routing_.set_endpoints(std::move(routes));
-    co_return Result<>();
-}
-
-std::shared_ptr<const EndpointBook::Known> EndpointBook::known() const {
-    const Lock lock(mutex_);
-    return known_;
+    co_return Known::Reading{all->changes, std::move(next)};
 }
 
 EndpointPtr EndpointBook::find(EndpointId id) const {
-    const auto all = known();
-    const auto found = all->endpoints.find(id);
-    return found == all->endpoints.end() ? nullptr : found->second;
+    const auto all = known_.now();
+    const auto found = all->find(id);
+    return found == all->end() ? nullptr : found->second;
 }
 
 std::vector<EndpointPtr> EndpointBook::of_tenant(const std::string& tenant) const {
     std::vector<EndpointPtr> found;
-    const auto all = known();
-    for (const auto& [id, endpoint] : all->endpoints) {
+    const auto all = known_.now();
+    for (const auto& [id, endpoint] : *all) {
         if (endpoint->tenant == tenant) {
             found.push_back(endpoint);
         }
@@ -124,8 +73,8 @@ std::vector<EndpointPtr> EndpointBook::of_tenant(const std::string& tenant) cons
 
 std::vector<EndpointPtr> EndpointBook::of_all() const {
     std::vector<EndpointPtr> found;
-    const auto all = known();
-    for (const auto& [id, endpoint] : all->endpoints) {
+    const auto all = known_.now();
+    for (const auto& [id, endpoint] : *all) {
         found.push_back(endpoint);
     }
     return found;

@@ -6,11 +6,10 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/mutex.hpp"
+#include "base/mirror.hpp"
 #include "base/task.hpp"
 #include "notify/endpoint_store.hpp"
 #include "notify/routing.hpp"
@@ -20,6 +19,7 @@ namespace comfyd::notify {
 inline constexpr std::size_t kEndpointsPerTenantMax = 100;
 
 using EndpointPtr = std::shared_ptr<const Endpoint>;
+using Endpoints = std::map<EndpointId, EndpointPtr>;
 
 class EndpointBook {
 public:
@@ -28,10 +28,10 @@ public:
     ~EndpointBook();
 
     // Reads what was changed. Whoever answers a request about endpoints does so first.
-    Task<Result<>> refresh();
+    Task<Result<>> refresh() { return known_.refresh(); }
     // On the executor: refresh() every second.
-    void start();
-    Task<> stop();
+    void start() { known_.start(); }
+    Task<> stop() { return known_.stop(); }
 
     EndpointPtr find(EndpointId id) const;                                // nullptr: there is none
     std::vector<EndpointPtr> of_tenant(const std::string& tenant) const;  // oldest first
@@ -46,23 +46,13 @@ public:
     Task<Result<>> disable(EndpointId id, std::string why);
 
 private:
-    struct Known {
-        std::uint64_t changes = 0;
-        std::map<EndpointId, EndpointPtr> endpoints;
-    };
+    using Known = Mirror<Endpoints>;
 
-    Task<> keep_up();
-    Task<Result<>> read_all();
-    std::shared_ptr<const Known> known() const;
+    Task<Result<Known::Reading>> read_all();
 
-    Executor executor_;
     Clock& clock_;
     EndpointStore& store_;
-    Routing& routing_;
-    std::optional<TaskGroup> group_;  // from start() to stop()
-    mutable Mutex mutex_;
-    std::shared_ptr<const Known> known_ COMFYD_GUARDED_BY(mutex_) = std::make_shared<Known>();
-    bool has_read_ COMFYD_GUARDED_BY(mutex_) = false;
+    Known known_;
 };
 
 }  // namespace comfyd::notify

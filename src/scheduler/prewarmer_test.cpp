@@ -143,6 +143,18 @@ TEST_F(Prewarming, WaitingJobsCountAsJobsThatWillCome) {
     EXPECT_THAT(look(4), ElementsAre("w2 seldom"));
 }
 
+// A thread waits for each look.
+TEST_F(Prewarming, AtMostEightWorkersBeginAtOneLook) {
+    const ProfilePtr longer = profile("longer", 600);
+    for (int i = 0; i < 20; ++i) {
+        scheduler_.set_worker(worker("w" + std::to_string(i)));
+    }
+    come(longer, 10);
+    EXPECT_EQ(look(1'200).size(), 8U);
+    EXPECT_EQ(look(1'210).size(), 8U);
+    EXPECT_EQ(look(1'220).size(), 4U);
+}
+
 TEST_F(Prewarming, APinnedModelIsLoadedWhereverAWorkerIdles) {
     scheduler_.set_worker(worker("w1"));
     come(often_, 10);

@@ -58,6 +58,7 @@ struct Scene {
     const scheduler::Estimates& estimates;
     int merge_max = 1;
     bool prewarms = false;  // of the scheduler's own policies
+    std::set<std::string> pinned{};
 };
 
 // "finish-time", "score", "fifo": the scheduler's own; "no-results": the first of them, which is

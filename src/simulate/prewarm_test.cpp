@@ -38,9 +38,10 @@ Trace make_rounds(int rounds, double round_s) {
 }
 
 // Of workers that hold the models of their latest run alone.
-PrewarmGain gain_of(const Trace& trace, const char* text) {
+PrewarmGain gain_of(const Trace& trace, const char* text, std::set<std::string> pinned = {}) {
     Settings settings;
     settings.load_jitter = 0;
+    settings.pinned = std::move(pinned);
     Fleet fleet = fleet_of(text);
     for (GpuType& type : fleet) {
         type.model_memory_bytes = 0;
@@ -61,6 +62,21 @@ TEST(PrewarmGain, ThereIsNoneWhereNothingIdlesOrAllIsLoaded) {
     EXPECT_FALSE(gain_of(make_rounds(60, 22), "1xL40S").is_gain()) << "busy all the time";
     EXPECT_FALSE(gain_of(make_rounds(60, 120), "8xL40S").is_gain()) << "all stays loaded";
     EXPECT_FALSE(gain_of(make_rounds(1, 120), "1xL40S").is_gain()) << "nothing comes again";
+}
+
+// What an operator has pinned is a part of what would be done.
+TEST(PrewarmGain, APinnedModelThatTakesTheWorkerFromWhatOftenComesIsNone) {
+    Trace trace = make_rounds(60, 120);
+    trace.profiles.push_back({profile_of("once"), 4, 1});
+    TraceJob once;
+    once.profile = 2;
+    once.at_ms = 60'000;
+    trace.jobs.push_back(once);
+    sort_jobs(trace.jobs);
+    EXPECT_TRUE(gain_of(trace, "1xL40S").is_gain());
+    EXPECT_TRUE(gain_of(trace, "1xL40S", {"often"}).is_gain());
+    const PrewarmGain gain = gain_of(trace, "1xL40S", {"once"});
+    EXPECT_FALSE(gain.is_gain()) << gain.sentence();
 }
 
 TEST(PrewarmGain, MoreThanHalfMoreLoadsAreNoGain) {

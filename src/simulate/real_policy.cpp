@@ -38,6 +38,7 @@ class RealPolicy final : public Policy {
 public:
     RealPolicy(const Scene& scene, scheduler::Options options, bool knows_contents)
         : scene_(scene), scheduler_(scene.estimates, options), knows_contents_(knows_contents) {
+        prewarmer_.pin(scene.pinned);
         for (std::uint32_t worker = 0; worker < scene.fleet.size(); ++worker) {
             ids_.push_back(worker_id(scene.fleet, worker));
             workers_.emplace(ids_.back(), worker);
@@ -53,9 +54,6 @@ public:
         keys.tenant = scene_.trace.tenants[from.tenant];
         keys.profile = scene_.trace.profiles[from.profile].profile;
         keys.queued_at = to_time(from.at_ms);
-        if (scene_.prewarms && failed_on.empty()) {
-            prewarmer_.arrived(keys.profile, keys.queued_at);
-        }
         keys.content = knows_contents_ ? from.content : 0;
         for (const std::uint32_t worker : failed_on) {
             keys.avoid.push_back(ids_[worker]);
@@ -86,6 +84,10 @@ public:
     void finished(const Action& action, double gpu_seconds, std::int64_t now_ms) override {
         for (const std::uint32_t job : action.jobs) {
             scheduler_.finished(job_id(job), gpu_seconds, to_time(now_ms));
+            if (scene_.prewarms) {  // as in the server, which loads what jobs that ran have loaded
+                const TraceJob& ran = scene_.trace.jobs[job];
+                prewarmer_.arrived(scene_.trace.profiles[ran.profile].profile, to_time(now_ms));
+            }
         }
     }
 

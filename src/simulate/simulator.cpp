@@ -77,7 +77,15 @@ public:
 
     Result<Outcome> run(const std::string& policy, const Progress& progress) {
         policy_ = make_policy(
-            policy, Scene{trace_, fleet_, predictor_, settings_.merge_max, settings_.prewarms}
+            policy,
+            Scene{
+                trace_,
+                fleet_,
+                predictor_,
+                settings_.merge_max,
+                settings_.prewarms,
+                settings_.pinned
+            }
         );
         if (policy_ == nullptr) {
             return fail(Code::invalid_argument, "there is no policy '" + policy + "'");

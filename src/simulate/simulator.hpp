@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Settings {
     int merge_max = 1;
     // A merged run of n jobs takes 1 + this x (n - 1) times as long as one of them.
     double merge_cost = 0.3;
-    bool prewarms = false;  // idle workers load models ahead of jobs (scheduler/prewarmer.hpp)
+    bool prewarms = false;  // idle workers load models ahead of jobs (scheduler/prewarmer.hpp),
+    std::set<std::string> pinned{};  // these before all others
     // Of how many of its latest prompts a worker keeps the results; ComfyUI's usual cache: of one.
     std::size_t results_kept = 1;
 };

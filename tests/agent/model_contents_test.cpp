@@ -316,7 +316,7 @@ TEST_F(ModelContents, TwentyAgentsThatComeUpHaveOneFileFromOneAnother) {
     constexpr std::size_t kAgents = 20;
     constexpr std::size_t kKilled = 3;
     server_.serve("/gate", {.bytes = file_, .stall_after = 1'000});
-    server_.serve("/one", {.bytes = file_, .stall_after = 1'500'000});
+    server_.serve_in_turn("/one", {{.bytes = file_, .stall_after = 1'500'000}, {.bytes = file_}});
     // All but the first wait for something else before their ComfyUI starts.
     std::string config = "fleet: {poll_ms: 100}\nworkers:\n";
     for (std::size_t i = 0; i < kAgents; ++i) {
@@ -362,7 +362,6 @@ TEST_F(ModelContents, TwentyAgentsThatComeUpHaveOneFileFromOneAnother) {
         agents_[i]->process().kill(SIGKILL);
         agents_[i]->process().wait();
     }
-    server_.serve("/one", {.bytes = file_});
     std::size_t there = 0;
     EXPECT_TRUE(wait_until(
         [&] {

@@ -42,6 +42,9 @@ protected:
         for (int i = 0; i < agents; ++i) {
             AgentOptions options;
             options.double_arguments = double_arguments_;
+            if (i == 0) {
+                options.double_arguments += " " + double_arguments_of_first_;
+            }
             options.environment = {
                 {"COMFYD_MODELS_TRUSTED", server_.host()},
                 {"HF_ENDPOINT", server_.url()},
@@ -101,6 +104,7 @@ protected:
     }
 
     std::string double_arguments_;
+    std::string double_arguments_of_first_;  // beside those
     support::TempDir folder_;
     ModelServer server_;
     std::string file_ = safetensors_file(kSize);

@@ -92,6 +92,27 @@ TEST_F(RegisteredModels, ANameMeansTheVersionThatIsCurrentWhenTheJobIsAccepted) 
     );
 }
 
+// The worker still has the file of the one that was removed.
+TEST_F(RegisteredModels, OneThatIsRemovedAndAddedAgainHasAnotherNumber) {
+    start(1);
+    const std::string second = safetensors_file(kSize, "second");
+    server_.serve("/one", {.bytes = file_});
+    server_.serve("/two", {.bytes = second});
+    register_model("ink.safetensors", "/one");
+    expect_succeeded(gateway_->submit(workflow_with("ink.safetensors")));
+    const std::string path = "/v2/models/checkpoints/ink.safetensors";
+    EXPECT_EQ(gateway_->http().del(path).status, 204);
+    EXPECT_EQ(gateway_->http().get(path).status, 404);
+    EXPECT_EQ(gateway_->http().get("/v2/models").json_at("/models"), json::array());
+    gateway_->restart();
+    register_model("ink.safetensors", "/two");
+    EXPECT_EQ(gateway_->http().get(path).json_at("/versions/0/file"), "ink@2.safetensors");
+    ASSERT_TRUE(wait_until([this] { return up() == 2; })) << gateway_->log();
+    expect_succeeded(gateway_->submit(workflow_with("ink.safetensors", "the second")));
+    EXPECT_EQ(read_file(path_of(0, "ink@2.safetensors")), second);
+    EXPECT_EQ(read_file(path_of(0, "ink.safetensors")), file_) << "files on workers stay";
+}
+
 TEST_F(RegisteredModels, AGatewayThatIsKilledGoesOnAfterwards) {
     start(2);
     server_.serve("/slow", {.bytes = file_, .stall_after = 1'000'000});
@@ -244,6 +265,20 @@ TEST_F(RegisteredModels, ADiskWithLessRoomThanAModelNeedsIsNotAsked) {
     EXPECT_THAT(told, HasSubstr("w0"));
     EXPECT_EQ(Comfyd::status_of(gateway_->job(id)), "queued");
     EXPECT_EQ(fetches("/huge"), 0U);
+}
+
+TEST_F(RegisteredModels, AWorkerWhoseMemoryDoesNotHoldTheModelIsAskedLast) {
+    double_arguments_of_first_ = "--ram-bytes 2000000";
+    start(2);
+    server_.serve("/new", {.bytes = file_});
+    register_model("new.safetensors", "/new", {{"bytes", file_.size()}});
+    expect_succeeded(gateway_->submit(workflow_with("new.safetensors")));
+    EXPECT_FALSE(fs::exists(path_of(0, "new.safetensors")));
+    EXPECT_TRUE(fs::exists(path_of(1, "new.safetensors")));
+    // Without the other one it may try.
+    EXPECT_EQ(gateway_->http().post_json("/admin/v1/workers/w1/drain", {}).status, 200);
+    expect_succeeded(gateway_->submit(workflow_with("new.safetensors", "a dog")));
+    EXPECT_TRUE(fs::exists(path_of(0, "new.safetensors")));
 }
 
 TEST_F(RegisteredModels, OddNamesLeadNowhereInNoDialect) {

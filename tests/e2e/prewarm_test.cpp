@@ -73,10 +73,19 @@ protected:
             return comfyd_->http().get("/metrics").body.find(line) != std::string::npos;
         });
     }
-    // A load ahead of jobs runs on the worker now.
+    // A load ahead of jobs runs on the worker now, or has run.
     bool wait_until_it_loads() {
-        const auto runs = gpu_->executions().total;
-        return wait_until([&] { return gpu_->executions().total > runs; });
+        const auto jobs = static_cast<std::uint64_t>(submitted_);
+        return wait_until([&] { return gpu_->executions().total > jobs; });
+    }
+    // After the latest job it has loaded something ahead of the next one. (It may have done so
+    // between two jobs before, too: how long a test takes is nobody's promise.)
+    bool wait_until_it_has_loaded() {
+        return wait_until([this] {
+            const auto prompts = gpu_->accepted_prompts();
+            return !prompts.empty() && gpu_->queue_remaining() == 0 &&
+                   json::serialize(prompts.back()).find("ComfydWarm") != std::string::npos;
+        });
     }
 
     TempDir folder_;
@@ -90,11 +99,11 @@ protected:
 TEST_F(Prewarm, AnIdleWorkerHasTheModelsThatOftenComeWhenTheNextJobDoes) {
     serve({.load = Millis(50)}, "on");
     run_several();
-    EXPECT_EQ(gpu_->executions().loads, 2U);
-    ASSERT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"loaded\"} 1")) << comfyd_->log();
+    ASSERT_TRUE(wait_until_it_has_loaded()) << comfyd_->log();
     EXPECT_EQ(gpu_->executions().loads, 3U);
     run(kOften);
     EXPECT_EQ(gpu_->executions().loads, 3U) << "no load before the job";
+    EXPECT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"loaded\"} 1")) << comfyd_->log();
     EXPECT_TRUE(wait_for_metric("\ncomfyd_prewarm_on 1\n"));
 }
 
@@ -109,6 +118,52 @@ TEST_F(Prewarm, AJobThatNeedsOtherModelsCallsTheWorkerBack) {
     run(kSeldom);
     EXPECT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"called_back\"} 1"))
         << comfyd_->log();
+}
+
+TEST_F(Prewarm, AJobThatNeedsTheSameModelsRunsBehindTheLoad) {
+    serve({.load = Millis(50), .journal = folder_ / "journal"}, "on");
+    run_several();
+    Faults faults;
+    faults.run.held = true;
+    faults.run_prompts = 1;
+    gpu_->set_faults(faults);
+    ASSERT_TRUE(wait_until_it_loads()) << comfyd_->log();
+    const std::string id = submit(kOften);
+    ASSERT_TRUE(comfyd_->wait_status(id, "running"));
+    const auto loads = gpu_->executions().loads;
+    folder_.write("let-go", "");
+    EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(id)), "succeeded") << comfyd_->log();
+    EXPECT_EQ(gpu_->executions().loads, loads);
+    EXPECT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"loaded\"} 1")) << comfyd_->log();
+}
+
+// To whoever starts and stops machines by the work there is, a worker that loads ahead is idle.
+TEST_F(Prewarm, ALoadAheadIsNoWorkForWhichMachinesAreStartedOrKept) {
+    serve({.load = Millis(50)}, "on");
+    run_several();
+    Faults faults;
+    faults.run.hang_interruptible = true;
+    faults.run_prompts = 1;
+    gpu_->set_faults(faults);
+    ASSERT_TRUE(wait_until_it_loads()) << comfyd_->log();
+    const Reply scale = comfyd_->http().get("/v2/pools/default/scale");
+    EXPECT_EQ(scale.json_at("/machines"), 0) << scale.body;
+    EXPECT_EQ(scale.json_at("/waiting"), 0);
+    EXPECT_EQ(scale.json_at("/running"), 0);
+    EXPECT_EQ(scale.json_at("/workers/0/running"), 0);
+    EXPECT_EQ(scale.json_at("/workers/0/status"), "idle");
+}
+
+TEST_F(Prewarm, WhatIsPinnedIsLoadedThoughItIsSeldomUsed) {
+    serve(
+        {.load = Millis(50)}, "on", {"--set", std::string("scheduler.prewarm_models=") + kSeldom}
+    );
+    run(kSeldom);
+    run(kOften);
+    ASSERT_TRUE(wait_until_it_has_loaded()) << comfyd_->log();
+    EXPECT_EQ(gpu_->executions().loads, 3U);
+    run(kSeldom);
+    EXPECT_EQ(gpu_->executions().loads, 3U);
 }
 
 TEST_F(Prewarm, AJobThatWaitsIsToldThatItsModelsAreLoadedAhead) {
@@ -161,7 +216,7 @@ TEST_F(Prewarm, IsUsedOnceTheReplayOfPastJobsShowsThatItPays) {
     }
     ASSERT_TRUE(wait_for_metric("\ncomfyd_prewarm_on 1\n")) << comfyd_->log();
     EXPECT_THAT(comfyd_->log(), HasSubstr("Loading models ahead of jobs pays here"));
-    ASSERT_TRUE(wait_for_metric("comfyd_prewarms_total{outcome=\"loaded\"}")) << comfyd_->log();
+    ASSERT_TRUE(wait_until_it_has_loaded()) << comfyd_->log();
     const auto loads = gpu_->executions().loads;
     run(kOften);
     EXPECT_EQ(gpu_->executions().loads, loads);

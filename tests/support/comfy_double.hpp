@@ -48,6 +48,7 @@ struct DoubleOptions {
     bool agent = false;                        // tells its state as an agent in front of it does
     std::string gpu = "Test Device";           // the name of its GPU; "cpu": it has none
     std::int64_t vram_total = 25'274'793'984;  // in bytes
+    std::int64_t ram_total = 25'274'793'984;   // likewise, main memory
     // GPU memory that it tells of, in bytes: of its own process, and of others on the same GPU. 0
     // and 0: it tells of the GPU alone.
     std::int64_t vram_own = 0;

@@ -60,6 +60,8 @@ void declare(CLI::App& app, Arguments& arguments) {
     app.add_option("--gpu", arguments.options.gpu, "The name of its GPU")->capture_default_str();
     app.add_option("--vram-bytes", arguments.options.vram_total, "The memory of its GPU")
         ->check(CLI::NonNegativeNumber);
+    app.add_option("--ram-bytes", arguments.options.ram_total, "Main memory")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--output-bytes", arguments.options.output_bytes, "Least size of a picture");
     app.add_option(
         "--journal",

@@ -54,8 +54,12 @@ ModelServer::~ModelServer() {
 }
 
 void ModelServer::serve(const std::string& path, ServedFile file) {
+    serve_in_turn(path, {std::move(file)});
+}
+
+void ModelServer::serve_in_turn(const std::string& path, std::deque<ServedFile> files) {
     const std::lock_guard lock(mutex_);
-    files_[path] = std::move(file);
+    files_[path] = std::move(files);
 }
 
 std::string ModelServer::host() const {
@@ -127,8 +131,12 @@ void ModelServer::answer(int socket) {
         if (found == files_.end()) {
             file.status = 404;
         } else {
-            file = found->second;
-            found->second.cuts -= found->second.cuts > 0 ? 1 : 0;
+            std::deque<ServedFile>& turns = found->second;
+            file = turns.front();
+            turns.front().cuts -= turns.front().cuts > 0 ? 1 : 0;
+            if (turns.size() > 1) {
+                turns.pop_front();
+            }
         }
     }
     const std::string if_range(request.headers.get("If-Range"));

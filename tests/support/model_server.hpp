@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,9 @@ public:
     void release() { released_ = true; }
     // By path, without the query. In place of what was there.
     void serve(const std::string& path, ServedFile file);
+    // One request is answered with each, and all that come later with the last: what changes
+    // between two requests of one client changes here, however quick the client is.
+    void serve_in_turn(const std::string& path, std::deque<ServedFile> files);
     std::string url(std::string_view path = "") const;
     std::string host() const;  // with its port
     // All so far, or those of a path.
@@ -63,9 +67,9 @@ private:
     std::atomic<bool> stopping_{false};
     std::atomic<bool> released_{false};
     mutable std::mutex mutex_;
-    std::map<std::string, ServedFile> files_;            // guarded by mutex_
-    std::vector<SeenRequest> seen_;                      // likewise
-    std::vector<std::unique_ptr<std::thread>> threads_;  // likewise
+    std::map<std::string, std::deque<ServedFile>> files_;  // guarded by mutex_; never empty
+    std::vector<SeenRequest> seen_;                        // likewise
+    std::vector<std::unique_ptr<std::thread>> threads_;    // likewise
     std::thread acceptor_;
 };
 

@@ -17,10 +17,6 @@ constexpr char kSave[] =
     "WHERE EXISTS (SELECT 1 FROM saved)) "
     "SELECT 1 FROM saved UNION ALL SELECT 1 FROM models "
     "WHERE path = $1 AND revision = $2 AND about = $3";
-constexpr char kRemove[] =
-    "WITH removed AS (DELETE FROM models WHERE path = $1 RETURNING 1), "
-    "counted AS (UPDATE model_changes SET count = count + 1 "
-    "WHERE EXISTS (SELECT 1 FROM removed)) SELECT 1 FROM removed";
 constexpr char kChanges[] = "SELECT count FROM model_changes";
 constexpr char kAll[] = "SELECT path, revision, about FROM models ORDER BY path";
 
@@ -42,15 +38,6 @@ void SaveModel::conclude(const Batch& batch) {
     } else {
         outcome.emplace();
     }
-}
-
-bool RemoveModel::join(Batch& batch) {
-    place_ = batch.add({kRemove, {path_}});
-    return true;
-}
-
-void RemoveModel::conclude(const Batch& batch) {
-    outcome.emplace(!batch.answer(place_).empty() || batch.at.is_again);
 }
 
 Statement count_model_changes() {

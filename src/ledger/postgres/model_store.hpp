@@ -23,18 +23,6 @@ private:
     std::size_t place_ = 0;
 };
 
-class RemoveModel final : public WriteOf<bool> {
-public:
-    explicit RemoveModel(std::string path) : path_(std::move(path)) {}
-    std::size_t bytes() const override { return 128; }
-    bool join(Batch& batch) override;
-    void conclude(const Batch& batch) override;
-
-private:
-    std::string path_;
-    std::size_t place_ = 0;
-};
-
 Statement count_model_changes();
 // The count first: what is read may be newer than it, never older.
 Statements find_all_models();

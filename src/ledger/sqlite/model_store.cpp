@@ -9,7 +9,6 @@ namespace {
 
 constexpr char kFindRevision[] = "SELECT revision FROM models WHERE path = ?";
 constexpr char kSave[] = "INSERT OR REPLACE INTO models (path, revision, about) VALUES (?, ?, ?)";
-constexpr char kRemove[] = "DELETE FROM models WHERE path = ?";
 constexpr char kAll[] = "SELECT path, revision, about FROM models";
 constexpr char kChanges[] = "SELECT count FROM model_changes";
 constexpr char kCountChange[] = "UPDATE model_changes SET count = count + 1";
@@ -37,21 +36,6 @@ Result<> SaveModel::operator()(Session& session) {
     const std::string about = json::serialize(record.about);
     auto saved = Query(session.db, kSave).bind(record.path, record.revision, about).run();
     return saved ? Query(session.db, kCountChange).bind().run() : saved;
-}
-
-Result<bool> RemoveModel::operator()(Session& session) {
-    const auto stored = revision_of(session.db, path);
-    if (!stored) {
-        return fail(stored.error());
-    }
-    if (*stored == 0) {
-        return false;
-    }
-    auto done = Query(session.db, kRemove).bind(path).run();
-    if (done) {
-        done = Query(session.db, kCountChange).bind().run();
-    }
-    return done ? Result<bool>(true) : fail(std::move(done.error()));
 }
 
 Result<models::AllModels> find_all_models(Database& db) {

@@ -1,8 +1,6 @@
 // The register of models.
 #pragma once
 
-#include <string>
-
 #include "ledger/sqlite/session.hpp"
 #include "models/register_store.hpp"
 
@@ -14,13 +12,6 @@ struct SaveModel {
 
     std::size_t bytes() const { return 2048; }
     Result<> operator()(Session& session);
-};
-struct RemoveModel {
-    using Value = bool;
-    std::string path;
-
-    std::size_t bytes() const { return 128; }
-    Result<bool> operator()(Session& session);
 };
 
 Result<models::AllModels> find_all_models(Database& db);

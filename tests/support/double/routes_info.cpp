@@ -102,16 +102,15 @@ Response Routes::get_features(Call&) {
 }
 
 Response Routes::get_system_stats(Call&) {
-    constexpr std::int64_t kMemory = 25'274'793'984;
-    constexpr std::int64_t kFree = 21'463'220'224;
+    constexpr std::int64_t kInUse = 3'811'573'760;
     constexpr std::int64_t kKept = 1'000'000'000;  // by torch, for what comes next
     const std::int64_t own = core_.options.vram_own;
     const std::int64_t others = core_.options.vram_others;
     const bool tells_own = own + others > 0;
     const json::object system{
         {"os", "linux"},
-        {"ram_total", kMemory},
-        {"ram_free", kFree},
+        {"ram_total", core_.options.ram_total},
+        {"ram_free", std::max(core_.options.ram_total - kInUse, core_.options.ram_total / 2)},
         {"comfyui_version", core_.options.version},
         {"required_frontend_version", "1.49.6"},
         {"installed_templates_version", nullptr},
@@ -128,8 +127,7 @@ Response Routes::get_system_stats(Call&) {
         {"type", is_cpu ? "cpu" : "cuda"},
         {"index", 0},
         {"vram_total", total},
-        {"vram_free",
-         tells_own ? total - own - others : std::max(total - (kMemory - kFree), total / 2)},
+        {"vram_free", tells_own ? total - own - others : std::max(total - kInUse, total / 2)},
         {"torch_vram_total", tells_own ? own + kKept : 0},
         {"torch_vram_free", tells_own ? kKept : 0},
     };

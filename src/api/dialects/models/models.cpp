@@ -227,12 +227,11 @@ Task<> put(Call& call, const ModelServices& services) {
         co_await send(call, encode_error(found.error()));
         co_return;
     }
-    RegisteredModel model;
-    model.folder = call.path_parameters.at(0);
-    model.name = call.path_parameters.at(1);
     const bool is_new = !found;
+    const auto before = services.book.now();
     auto changed = with_version(
-        is_new ? std::move(model) : std::move(*found),
+        is_new ? before->begin(call.path_parameters.at(0), call.path_parameters.at(1))
+               : std::move(*found),
         std::move(*version),
         is_new || current->value_or(true),
         services.clock.now()
@@ -241,7 +240,6 @@ Task<> put(Call& call, const ModelServices& services) {
         co_await send(call, encode_error(changed.error()));
         co_return;
     }
-    const auto before = services.book.now();
     const RegisteredModel* known = before->find(path_of(call));
     if (known != nullptr && *known == *changed) {
         co_await answer(call, services, changed, 200);
@@ -263,7 +261,7 @@ Task<> remove(Call& call, const ModelServices& services) {
         co_await send(call, encode_error(found.error()));
         co_return;
     }
-    auto removed = co_await services.book.remove(path_of(call));
+    auto removed = co_await services.book.remove(std::move(*found));
     if (!removed) {
         co_await send(call, encode_error(removed.error()));
         co_return;
@@ -397,7 +395,7 @@ void add_models(Router& router, const ModelServices& services) {
     })json"));
     add(Method::put, kOne, put, Access::admin, fleet_operation("putModel", "models", R"json({
         "summary": "Register a model, or a further version of it",
-        "description": "The new version is the current one unless current is false. What says the same as a version that is there makes no further one.",
+        "description": "The new version is the current one unless current is false. What says the same as a version that is there makes no further one. No number is used twice, also not after the model was removed.",
         "requestBody": "ModelVersionRequest",
         "responses": {
             "200": ["The model, with the version.", "Model"],
@@ -408,7 +406,7 @@ void add_models(Router& router, const ModelServices& services) {
     add(Method::del, kOne, remove, Access::admin, fleet_operation("deleteModel", "models", R"json({
         "summary": "Forget a model and its versions",
         "description": "Files on workers stay; jobs that were accepted go on.",
-        "responses": {"204": {"description": "It is forgotten."}, "404": ["There is none."], "409": ["It is set in the configuration."]}
+        "responses": {"204": {"description": "It is forgotten."}, "404": ["There is none."], "409": ["It is set in the configuration, or somebody else changed it meanwhile."]}
     })json"));
     add(Method::put,
         kCurrent,
