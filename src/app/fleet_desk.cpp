@@ -50,6 +50,7 @@ json::object encode(const fleet::FleetEvent& event) {
         {"pool", event.pool},
         {"instance", event.instance},
         {"provider", event.provider},
+        {"tenant", event.tenant},
     };
 }
 

@@ -3,10 +3,20 @@
 #include "scheduler/order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 
 namespace comfyd::scheduler {
+
+namespace {
+
+void change(Amount& amount, int jobs, double job_s) {
+    amount.jobs += static_cast<std::size_t>(jobs);
+    amount.seconds = amount.jobs == 0 ? 0 : amount.seconds + jobs * job_s;
+}
+
+}  // namespace
 
 Order::Order(ProfileTable& profiles) : profiles_(profiles) {
     for (Class& c : classes_) {
@@ -18,7 +28,11 @@ Order::~Order() = default;
 void Order::set_tenant(const std::string& name, TenantTerms terms) {
     Tenant& tenant = tenants_[tenant_index(name)];
     terms.weight = terms.weight > 0 ? terms.weight : 1;
-    tenant.terms = terms;
+    const bool was_held = tenant.is_held();
+    tenant.terms = std::move(terms);
+    if (tenant.is_held() != was_held) {
+        count_wants_of(tenant, was_held ? 1 : -1);
+    }
     if (!tenant.at_limit()) {
         unpark(tenant);
     }
@@ -57,25 +71,41 @@ void Order::count(Lane& lane, int jobs) {
     Flow& flow = flows_[lane.flow];
     Class& c = classes_[at(flow.wait_class)];
     Account& account = tenants_[flow.tenant].accounts[at(flow.wait_class)];
-    Group& group = groups_[lane.group];
+    for (Amount* amount : {&flow.waiting, &c.waiting, &account.waiting}) {
+        change(*amount, jobs, lane.job_s);
+    }
+    if (!tenants_[flow.tenant].is_held()) {
+        count_wants(lane, jobs);
+    }
+}
+
+// Of machines and of models that are loaded there.
+void Order::count_wants(const Lane& lane, int jobs) {
+    const WaitClass wait_class = flows_[lane.flow].wait_class;
+    const Group& group = groups_[lane.group];
     const Index requirement = profiles_[group.profile].requirement;
     if (by_requirement_.size() <= requirement) {
         by_requirement_.resize(requirement + 1);
-        arrived_s_.resize(requirement + 1);
     }
-    const auto kind = by_kind_.try_emplace({requirement, flow.wait_class, group.anchor}).first;
+    const auto kind = by_kind_.try_emplace({requirement, wait_class, group.anchor}).first;
     for (Amount* amount :
-         {&flow.waiting,
-          &c.waiting,
-          &account.waiting,
-          &c.anchors[group.anchor]->waiting,
+         {&classes_[at(wait_class)].anchors[group.anchor]->waiting,
           &by_requirement_[requirement],
           &kind->second}) {
-        amount->jobs += static_cast<std::size_t>(jobs);
-        amount->seconds = amount->jobs == 0 ? 0 : amount->seconds + jobs * lane.job_s;
+        change(*amount, jobs, lane.job_s);
     }
     if (kind->second.jobs == 0) {
         by_kind_.erase(kind);
+    }
+}
+
+void Order::count_wants_of(const Tenant& tenant, int sign) {
+    for (const Account& account : tenant.accounts) {
+        for (const Index flow : account.flows) {
+            for (const Index lane : flows_[flow].lanes) {
+                count_wants(lanes_[lane], sign * static_cast<int>(lanes_[lane].jobs->size()));
+            }
+        }
     }
 }
 
@@ -111,8 +141,10 @@ void Order::add(const JobId& job, const JobKeys& keys) {
     recount(lane);
     lane.jobs->insert(JobTurn{order_of(keys.priority, wait_class, keys.queued_at), job});
     count(lane, 1);
-    if (wait_class != WaitClass::batch) {
-        arrived_s_[profiles_[groups_[lane.group].profile].requirement] += lane.job_s;
+    if (wait_class != WaitClass::batch && !tenants_[flows_[flow_at].tenant].is_held()) {
+        const Index requirement = profiles_[groups_[lane.group].profile].requirement;
+        arrived_s_.resize(std::max<std::size_t>(arrived_s_.size(), requirement + 1));
+        arrived_s_[requirement] += lane.job_s;
     }
     if (lane.jobs->begin()->job == job) {
         lane.head = *lane.jobs->begin();

@@ -159,13 +159,14 @@ public:
 
     Amount waiting(WaitClass wait_class) const { return classes_[at(wait_class)].waiting; }
     Amount waiting(WaitClass wait_class, Index anchor) const;
-    // By requirement; those without an entry have nothing waiting.
+    // By requirement, without what is held back; those without an entry have nothing waiting.
     const std::vector<Amount>& waiting_by_requirement() const { return by_requirement_; }
 
     // Jobs of one requirement, class and anchor.
     using KindKey = std::tuple<Index, WaitClass, Index>;
     const std::map<KindKey, Amount>& waiting_by_kind() const { return by_kind_; }
-    // Seconds of all that was ever added but for best effort, by requirement.
+    // Seconds of all that was ever added but for best effort and what was held back, by
+    // requirement.
     const std::vector<double>& arrived_s() const { return arrived_s_; }
 
     struct Place {
@@ -174,6 +175,7 @@ public:
         Index group = 0;
         Time queued_at{};
         bool tenant_at_limit = false;
+        std::string tenant_hold{};
         std::size_t ahead = 0;  // in its own class
         double ahead_s = 0;
     };
@@ -252,7 +254,10 @@ private:
         std::array<Account, kWaitClasses> accounts;
         std::vector<std::pair<FairQueue*, Index>> parked;  // flows, until fewer of its jobs run
 
-        bool at_limit() const { return terms.running_max > 0 && running >= terms.running_max; }
+        bool is_held() const { return !terms.hold.empty(); }
+        bool at_limit() const {
+            return is_held() || (terms.running_max > 0 && running >= terms.running_max);
+        }
     };
     struct Class {
         FairQueue all;
@@ -270,6 +275,8 @@ private:
     Index group_index(WaitClass wait_class, Index profile, const std::vector<std::string>& avoid);
     void begin_waiting(Index flow);
     void count(Lane& lane, int jobs);
+    void count_wants(const Lane& lane, int jobs);
+    void count_wants_of(const Tenant& tenant, int sign);
     void recount(Lane& lane);
     void drop_lane(Index lane);
     void erase(std::unordered_map<JobId, Entry>::iterator entry);

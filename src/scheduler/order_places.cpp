@@ -133,6 +133,7 @@ Order::Place Order::place(const JobId& job, std::map<std::string, Amount>* by_te
     place.group = lane.group;
     place.queued_at = from_unix_ms(entry.queued_ms);
     place.tenant_at_limit = tenant.at_limit();
+    place.tenant_hold = tenant.terms.hold;
     const JobTurn key{order_of(entry.priority, flow.wait_class, place.queued_at), job};
     Amount ahead;  // of the same tenant
     for (const Index other : flow.lanes) {

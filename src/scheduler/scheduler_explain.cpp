@@ -215,7 +215,7 @@ std::optional<double> Scheduler::Impl::expected_wait(const JobId& job, Time now)
         return std::nullopt;
     }
     const Order::Place place = order_.place(job, nullptr);
-    if (machines_.capable(place.profile).second == 0) {
+    if (!place.tenant_hold.empty() || machines_.capable(place.profile).second == 0) {
         return std::nullopt;
     }
     return raw_wait(job, now) * std::exp(log_off_[static_cast<std::size_t>(place.wait_class)]);
@@ -311,6 +311,10 @@ void Scheduler::Impl::judge_workers(Index profile, Explanation& explanation, Tim
 void Scheduler::Impl::give_reasons(const Order::Place& place, Explanation& told) const {
     auto& reasons = told.reasons;
     auto& advice = told.advice;
+    if (!place.tenant_hold.empty()) {
+        reasons.push_back(place.tenant_hold);
+        return;
+    }
     if (told.workers_capable == 0) {
         give_reasons_of_nobody(told);
         return;

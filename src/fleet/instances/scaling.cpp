@@ -157,11 +157,7 @@ void Scaling::recall(const std::string& pool, const Sight& sight) {
     if (const auto until = json::find_int(stored, "counted_until"); until && *until) {
         kept.counted_until = from_unix_ms(**until);
     }
-    for (const auto& warned : object_in(stored, "warned")) {
-        if (warned.value().is_int64()) {
-            kept.warned[warned.key()] = from_unix_ms(warned.value().get_int64());
-        }
-    }
+    kept.warned = autoscale::ToldLimits::from_json(object_in(stored, "warned"));
 }
 
 // Also for the time in which nobody looked: what is open now was so then.
@@ -400,15 +396,11 @@ json::object Scaling::to_store(const std::string& pool) const {
     for (const auto& [offer, price] : kept.prices) {
         prices[offer] = price;
     }
-    json::object warned;
-    for (const auto& [which, until] : kept.warned) {
-        warned[which] = to_unix_ms(until);
-    }
     return {
         {"memory", kept.memory.to_json()},
         {"prices", std::move(prices)},
         {"counted_until", to_unix_ms(kept.counted_until.value_or(Time()))},
-        {"warned", std::move(warned)},
+        {"warned", kept.warned.to_json()},
     };
 }
 

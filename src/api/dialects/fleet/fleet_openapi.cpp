@@ -54,7 +54,8 @@ json::object fleet_schemas() {
         "FleetEvent": {"type": "object", "required": ["number", "at", "what"], "properties": {
             "number": {"type": "integer"}, "at": {"type": "string", "format": "date-time"},
             "what": {"type": "string"}, "why": {"type": "string"}, "pool": {"type": "string"},
-            "instance": {"type": "string"}, "provider": {"type": "string"}
+            "instance": {"type": "string"}, "provider": {"type": "string"},
+            "tenant": {"type": "string", "description": "Whose budget it is about."}
         }},
         "FleetDecision": {"type": "object", "required": ["pool", "machines", "because", "sentence"], "properties": {
             "pool": {"type": "string"}, "machines": {"type": "integer", "description": "There shall be."},
