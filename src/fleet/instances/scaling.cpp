@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/gpu_name.hpp"
+#include "fleet/instances/start_phases.hpp"
 #include "fleet/instances/wants.hpp"
 
 namespace comfyd::fleet {
@@ -356,6 +357,19 @@ void Scaling::note_start(const PoolSettings& pool, const Instance& instance) {
                 label_of(pool, instance), std::chrono::duration<double>(*served - *begun).count()
             );
     }
+    for (const auto& [phase, seconds] : fleet::start_phases(instance)) {
+        if (!is_woken) {
+            memory.phases.note(std::string(to_string(phase)), seconds);
+        }
+    }
+}
+
+std::map<std::string, json::object> Scaling::start_phases() const {
+    std::map<std::string, json::object> all;
+    for (const auto& [pool, kept] : kept_) {
+        all[pool] = kept.memory.phases.shown();
+    }
+    return all;
 }
 
 bool Scaling::parking_pays(const std::string& pool) const {

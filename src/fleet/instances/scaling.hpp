@@ -39,6 +39,9 @@ public:
     bool parking_pays(const std::string& pool) const;
     // The latest; nullptr: the pool is not scaled.
     const autoscale::Decision* decision(const std::string& pool) const;
+    // How long new machines lately were in each phase of their start, by pool: {phase: {"p50",
+    // "p90"}}.
+    std::map<std::string, json::object> start_phases() const;
     // In a few words for those whose jobs wait, by pool: no machine is started for them.
     std::map<std::string, std::string> hindrances() const;
 

@@ -63,6 +63,7 @@ json::object fleet_schemas() {
             "because": {"type": "string", "enum": ["enough", "work", "zero", "burst", "others", "minimum", "forecast", "spare", "batch", "idle", "kept", "cooldown", "most", "no_use", "budget"]},
             "sentence": {"type": "string"}, "dry_run": {"type": "boolean"},
             "numbers": {"type": "object", "description": "What was weighed.", "additionalProperties": true},
+            "start_phases": {"type": "object", "description": "Of what is decided now: seconds that the latest starts took in each phase.", "additionalProperties": {"type": "object", "properties": {"p50": {"type": "number"}, "p90": {"type": "number"}}}},
             "number": {"type": "integer", "description": "Of one that was made before."}, "at": {"type": "string", "format": "date-time"}
         }},
         "FleetDecisions": {"type": "object", "required": ["now", "decisions"], "properties": {
