@@ -141,9 +141,11 @@ void Order::add(const JobId& job, const JobKeys& keys) {
     recount(lane);
     lane.jobs->insert(JobTurn{order_of(keys.priority, wait_class, keys.queued_at), job});
     count(lane, 1);
+    latest_.reset();
     if (wait_class != WaitClass::batch && !tenants_[flows_[flow_at].tenant].is_held()) {
         const Index requirement = profiles_[groups_[lane.group].profile].requirement;
         arrived_s_.resize(std::max<std::size_t>(arrived_s_.size(), requirement + 1));
+        latest_ = Latest{job, requirement, arrived_s_[requirement]};
         arrived_s_[requirement] += lane.job_s;
     }
     if (lane.jobs->begin()->job == job) {
@@ -193,6 +195,10 @@ bool Order::remove(const JobId& job) {
     const auto entry = entries_.find(job);
     if (entry == entries_.end()) {
         return false;
+    }
+    if (latest_ && latest_->job == job) {
+        arrived_s_[latest_->requirement] = latest_->before_s;
+        latest_.reset();
     }
     erase(entry);
     return true;

@@ -167,7 +167,11 @@ public:
     const std::map<KindKey, Amount>& waiting_by_kind() const { return by_kind_; }
     // Seconds of all that was ever added but for best effort and what was held back, by
     // requirement.
-    const std::vector<double>& arrived_s() const { return arrived_s_; }
+    // What was taken back before anything else came was only asked about, and does not count.
+    const std::vector<double>& arrived_s() {
+        latest_.reset();  // what was told does not shrink any more
+        return arrived_s_;
+    }
 
     struct Place {
         WaitClass wait_class = WaitClass::medium;
@@ -307,6 +311,12 @@ private:
     std::vector<Amount> by_requirement_;
     std::map<KindKey, Amount> by_kind_;  // without those of which nothing waits
     std::vector<double> arrived_s_;
+    struct Latest {
+        JobId job;
+        Index requirement = 0;
+        double before_s = 0;
+    };
+    std::optional<Latest> latest_;  // that counts
     std::vector<Flow> flows_;
     std::vector<Index> free_flows_;
     std::unordered_map<std::string, Index> flow_names_;

@@ -60,7 +60,7 @@ std::vector<Backlog> Scheduler::Impl::backlog() const {
     return backlog;
 }
 
-std::map<std::string, double> Scheduler::Impl::arrived_s() const {
+std::map<std::string, double> Scheduler::Impl::arrived_s() {
     std::map<std::string, double> by_pool;
     const std::vector<double>& arrived = order_.arrived_s();
     for (Index at = 0; at < arrived.size(); ++at) {
