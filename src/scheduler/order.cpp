@@ -31,7 +31,7 @@ void Order::set_tenant(const std::string& name, TenantTerms terms) {
     const bool was_held = tenant.is_held();
     tenant.terms = std::move(terms);
     if (tenant.is_held() != was_held) {
-        count_wants_of(tenant, was_held ? 1 : -1);
+        count_in_turn(tenant, was_held ? 1 : -1);
     }
     if (!tenant.at_limit()) {
         unpark(tenant);
@@ -75,12 +75,12 @@ void Order::count(Lane& lane, int jobs) {
         change(*amount, jobs, lane.job_s);
     }
     if (!tenants_[flow.tenant].is_held()) {
-        count_wants(lane, jobs);
+        count_in_turn(lane, jobs);
     }
 }
 
-// Of machines and of models that are loaded there.
-void Order::count_wants(const Lane& lane, int jobs) {
+// Of which machines are asked for, and models that are loaded there.
+void Order::count_in_turn(const Lane& lane, int jobs) {
     const WaitClass wait_class = flows_[lane.flow].wait_class;
     const Group& group = groups_[lane.group];
     const Index requirement = profiles_[group.profile].requirement;
@@ -88,8 +88,10 @@ void Order::count_wants(const Lane& lane, int jobs) {
         by_requirement_.resize(requirement + 1);
     }
     const auto kind = by_kind_.try_emplace({requirement, wait_class, group.anchor}).first;
+    Class& c = classes_[at(wait_class)];
     for (Amount* amount :
-         {&classes_[at(wait_class)].anchors[group.anchor]->waiting,
+         {&c.in_turn,
+          &c.anchors[group.anchor]->waiting,
           &by_requirement_[requirement],
           &kind->second}) {
         change(*amount, jobs, lane.job_s);
@@ -99,11 +101,11 @@ void Order::count_wants(const Lane& lane, int jobs) {
     }
 }
 
-void Order::count_wants_of(const Tenant& tenant, int sign) {
+void Order::count_in_turn(const Tenant& tenant, int sign) {
     for (const Account& account : tenant.accounts) {
         for (const Index flow : account.flows) {
             for (const Index lane : flows_[flow].lanes) {
-                count_wants(lanes_[lane], sign * static_cast<int>(lanes_[lane].jobs->size()));
+                count_in_turn(lanes_[lane], sign * static_cast<int>(lanes_[lane].jobs->size()));
             }
         }
     }

@@ -158,7 +158,9 @@ public:
     std::vector<JobId> alike(Index profile, WaitClass lowest, std::size_t limit) const;
 
     Amount waiting(WaitClass wait_class) const { return classes_[at(wait_class)].waiting; }
-    Amount waiting(WaitClass wait_class, Index anchor) const;
+    // Without what is held back, like the next.
+    Amount in_turn(WaitClass wait_class) const { return classes_[at(wait_class)].in_turn; }
+    Amount in_turn(WaitClass wait_class, Index anchor) const;
     // By requirement, without what is held back; those without an entry have nothing waiting.
     const std::vector<Amount>& waiting_by_requirement() const { return by_requirement_; }
 
@@ -267,6 +269,7 @@ private:
         FairQueue all;
         double time = 0;  // of the tenant that was served last
         Amount waiting;
+        Amount in_turn;              // of those, without what is held back
         std::vector<Index> tenants;  // with jobs
         std::vector<std::unique_ptr<FairQueue>> anchors;
         std::unordered_map<Index, std::vector<Index>> blocked;   // groups by requirement
@@ -279,8 +282,8 @@ private:
     Index group_index(WaitClass wait_class, Index profile, const std::vector<std::string>& avoid);
     void begin_waiting(Index flow);
     void count(Lane& lane, int jobs);
-    void count_wants(const Lane& lane, int jobs);
-    void count_wants_of(const Tenant& tenant, int sign);
+    void count_in_turn(const Lane& lane, int jobs);
+    void count_in_turn(const Tenant& tenant, int sign);
     void recount(Lane& lane);
     void drop_lane(Index lane);
     void erase(std::unordered_map<JobId, Entry>::iterator entry);

@@ -85,7 +85,7 @@ WorkerUse Scheduler::Impl::use_of(const std::string& id, Time now) const {
     }
     for (const Machines::Loaded& loaded : machine.loaded) {
         for (const WaitClass wait_class : kInOrder) {
-            use.wanted += order_.waiting(wait_class, loaded.model).jobs;
+            use.wanted += order_.in_turn(wait_class, loaded.model).jobs;
         }
     }
     return use;

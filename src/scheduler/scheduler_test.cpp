@@ -284,6 +284,10 @@ TEST_F(SchedulerTest, WhoIsHeldBackWaitsAndIsToldWhyAndWantsNoMachines) {
 
     scheduler.add(job_id(10), keys(plain, at(2), 5, "b"));
     EXPECT_EQ(waiting(), 1U);
+    EXPECT_EQ(scheduler.position(job_id(10), at(2)), 1U) << "they are not before others";
+    scheduler.add(job_id(11), keys(plain, at(2), 2, "b"));
+    EXPECT_EQ(scheduler.position(job_id(11), at(2)), 2U);
+    EXPECT_TRUE(scheduler.remove(job_id(11)));
     EXPECT_EQ(scheduler.next(at(2))->job, job_id(10)) << "others go on";
     scheduler.set_tenant("a", {.hold = "still nothing"});
     EXPECT_TRUE(scheduler.remove(job_id(3)));
