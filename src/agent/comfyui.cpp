@@ -7,6 +7,7 @@
 
 #include "agent/comfyui_command.hpp"
 #include "base/log.hpp"
+#include "base/secret_names.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::agent {
@@ -42,6 +43,7 @@ ComfyUi::ComfyUi(
       http_(http),
       options_(std::move(options)),
       changed_(std::move(changed)),
+      last_words_(secrets_in(own_environment())),
       wake_(executor),
       look_soon_(executor) {
     if (is_ours()) {

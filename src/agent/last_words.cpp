@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/secret_names.hpp"
 #include "base/text.hpp"
 
 namespace comfyd::agent {
@@ -47,7 +48,9 @@ void LastWords::hear(std::string_view bytes) {
 
 std::string LastWords::said() const {
     std::vector<std::string_view> lines;  // the last first
-    std::string_view rest = heard_;
+    // Hidden before it is cut: half a secret is one, too.
+    const std::string heard = without_secrets(heard_, secrets_);
+    std::string_view rest = heard;
     while (!rest.empty()) {
         const std::size_t end = rest.find_last_of("\r\n");
         const std::string_view whole = end == std::string_view::npos ? rest : rest.substr(end + 1);

@@ -5,17 +5,23 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace comfyd::agent {
 
 class LastWords {
 public:
+    // `secrets`: what it may say and nobody shall read.
+    explicit LastWords(std::vector<std::string> secrets = {}) : secrets_(std::move(secrets)) {}
+
     void hear(std::string_view bytes);
     void forget() { heard_.clear(); }
-    // One short line of ASCII; empty: it said nothing.
+    // One short line of ASCII, without secrets; empty: it said nothing.
     std::string said() const;
 
 private:
+    const std::vector<std::string> secrets_;
     std::string heard_;  // the end of it
 };
 

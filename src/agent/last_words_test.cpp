@@ -31,6 +31,14 @@ TEST(LastWords, AreTheLastLinesOtherwise) {
     EXPECT_EQ(said("this is no Error: at all"), "this is no Error: at all");
 }
 
+TEST(LastWords, HaveNoSecretsNotEvenHalfOfOne) {
+    LastWords words({"hf_a_token_that_is_long_enough", "short"});
+    words.hear("no access with hf_a_token_that_is_long_enough, in short\n" + std::string(180, 'x'));
+    words.hear(" hf_a_token_that_is_long_enough");
+    const std::string said = words.said();
+    EXPECT_EQ(said, "no access with ***, in short / " + std::string(180, 'x') + " ***");
+}
+
 TEST(LastWords, AreShortAndFitToBeShown) {
     const std::string line(1'000, 'x');
     EXPECT_EQ(said(line), std::string(200, 'x') + "...");

@@ -347,9 +347,7 @@ private:
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders(config_, data_);
-        if (const ClusterNode* node = site_->node()) {
-            retention.is_ours = [node] { return node->keeps_house(); };
-        }
+        retention.is_ours = keeps_house();
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
         };
@@ -358,9 +356,7 @@ private:
         );
         Uploads::Options uploads;
         uploads.has_stores = !config_.stores.empty();
-        if (const ClusterNode* node = site_->node()) {
-            uploads.is_ours = [node] { return node->keeps_house(); };
-        }
+        uploads.is_ours = keeps_house();
         uploads_ = std::make_unique<Uploads>(retention_executor(), *assets_, std::move(uploads));
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
@@ -418,13 +414,15 @@ private:
         });
         auto limiting = Limiting::make(
             {retention_executor(),
+             core_.executor(),
              clock_,
              pool_,
              config_,
              identities_->directory(),
              *service_,
              *ledger_,
-             {data_, files_}}
+             {data_, files_},
+             keeps_house()}
         );
         if (!limiting) {
             return fail(std::move(limiting.error()));
@@ -536,12 +534,16 @@ private:
         return {};
     }
 
+    // Whether this node does what one of several does; empty: it is alone.
+    std::function<bool()> keeps_house() {
+        const ClusterNode* node = site_->node();
+        return node == nullptr ? std::function<bool()>() : [node] { return node->keeps_house(); };
+    }
+
     void make_keeper() {
         announcer_ = make_announcer(keeper_executor(), clock_, config_, *endpoints_);
         bulk::KeeperOptions options = keeper_options(config_);
-        if (const ClusterNode* node = site_->node()) {
-            options.is_ours = [node] { return node->keeps_house(); };
-        }
+        options.is_ours = keeps_house();
         bulk::TenderTools tools{
             keeper_executor(),
             *ledger_,
@@ -581,6 +583,7 @@ private:
         if (!registered) {
             co_return fail(std::move(registered.error()));
         }
+        co_await limiting_->open();
         service_->set_tenants(limiting_->all_terms());
         worker_calls_.start(site_->machines());
         co_await learned_->start();

@@ -51,7 +51,10 @@ std::vector<workflow::Catalogue::Prospect> prospects_in(const json::object& note
     for (const json::value& value : list == nullptr ? json::array() : *list) {
         if (const json::object* one = value.if_object()) {
             prospects.push_back(
-                {text_in(*one, "pool"), text_in(*one, "gpu"), text_in(*one, "region")}
+                {text_in(*one, "pool"),
+                 text_in(*one, "gpu"),
+                 text_in(*one, "region"),
+                 json::find_bool(*one, "is_here").value_or(std::nullopt).value_or(false)}
             );
         }
     }
@@ -215,7 +218,10 @@ Task<> ClassBoard::write_workers(std::string domain) {
     json::array prospects;
     for (const auto& prospect : led->second.seen->prospects()) {
         prospects.emplace_back(json::object{
-            {"pool", prospect.pool}, {"gpu", prospect.gpu}, {"region", prospect.region}
+            {"pool", prospect.pool},
+            {"gpu", prospect.gpu},
+            {"region", prospect.region},
+            {"is_here", prospect.is_here}
         });
     }
     const std::string text = json::serialize(

@@ -98,7 +98,7 @@ TEST(ClassBoard, MachinesAndWhatMayComeAreKnownToTheOthers) {
     memory.is_memory = true;
     const auto workers = std::make_shared<const Catalogue>(
         std::vector<Catalogue::Entry>{entry, memory},
-        std::vector<Catalogue::Prospect>{{"cloud", "H200", "us"}}
+        std::vector<Catalogue::Prospect>{{"cloud", "H200", "us"}, {"cloud", "L4", "", true}}
     );
     leader.board.set_led("main", [workers] { return workers; });
     EXPECT_TRUE(leader.run_until([&] { return notes.notes.contains("workers/main"); }));
@@ -113,6 +113,8 @@ TEST(ClassBoard, MachinesAndWhatMayComeAreKnownToTheOthers) {
     EXPECT_EQ(read->prospects(), workers->prospects());
     EXPECT_TRUE(read->can_run(Requirement().on({.gpu = "H200", .region = "us"})));
     EXPECT_FALSE(read->can_run(Requirement().on({.gpu = "H200", .region = "eu"})));
+    EXPECT_TRUE(read->can_run(Requirement().on({.gpu = "L4"})));
+    EXPECT_FALSE(read->can_run(Requirement().on({.gpu = "L4", .region = "us"}))) << "it is here";
 }
 
 TEST(ClassBoard, WhatWasReadBeforeTheLeadBeganIsShared) {

@@ -49,9 +49,10 @@ std::string name_of(const fleet::FleetEvent& event) {
 }
 
 const std::string& subject_of(const fleet::FleetEvent& event) {
-    return !event.instance.empty() ? event.instance
-           : !event.pool.empty()   ? event.pool
-                                   : event.provider;
+    return !event.instance.empty()   ? event.instance
+           : !event.pool.empty()     ? event.pool
+           : !event.provider.empty() ? event.provider
+                                     : event.tenant;
 }
 
 }  // namespace
@@ -94,7 +95,8 @@ notify::Announcement announcement_of(const fleet::FleetEvent& event) {
           {"why", event.why},
           {"pool", event.pool},
           {"instance", event.instance},
-          {"provider", event.provider}}},
+          {"provider", event.provider},
+          {"tenant", event.tenant}}},
     };
     return told;
 }

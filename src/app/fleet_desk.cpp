@@ -50,6 +50,7 @@ json::object encode(const fleet::FleetEvent& event) {
         {"pool", event.pool},
         {"instance", event.instance},
         {"provider", event.provider},
+        {"tenant", event.tenant},
     };
 }
 
@@ -264,7 +265,9 @@ Task<Result<json::object>> FleetDesk::decisions(api::FleetServices::Events query
     for (const auto& [pool, decision] : here.decisions) {
         if (!query.pool || pool == *query.pool) {
             const fleet::PoolSettings* settings = settings_of(pool);
-            now.emplace_back(encode(pool, decision, settings != nullptr && settings->is_dry_run));
+            json::object told = encode(pool, decision, settings != nullptr && settings->is_dry_run);
+            told["start_phases"] = here.start_phases.at(pool);
+            now.emplace_back(std::move(told));
         }
     }
     co_return json::object{{"now", std::move(now)}, {"decisions", std::move(before)}};
@@ -448,6 +451,7 @@ Task<FleetDesk::Readings> FleetDesk::readings() {
                     }
                 }
                 readings.money.merge(keeper->scaling().money());
+                readings.start_phases.merge(keeper->scaling().start_phases());
             }
         }
         return readings;
@@ -467,12 +471,14 @@ void collect(const FleetDesk::Readings& readings, observe::Metrics::Gauges& gaug
             );
         }
     }
-    for (const auto& [phase, seconds] : readings.counts.seconds_in) {
-        gauges.set(
-            "comfyd_instance_start_seconds_sum",
+    for (const auto& [phase, times] : readings.counts.phases) {
+        gauges.set_histogram(
+            "comfyd_instance_start_seconds",
             "What starts took since this node began to lead, by phase.",
             {{"phase", std::string(to_string(phase))}},
-            seconds
+            {{times.kBounds.begin(), times.kBounds.end()},
+             {times.counts.begin(), times.counts.end()},
+             times.sum_s}
         );
     }
     for (const auto& [pool, money] : readings.money) {

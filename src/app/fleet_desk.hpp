@@ -40,6 +40,7 @@ public:
         fleet::KeeperCounts counts{};
         std::map<std::string, fleet::Scaling::Money> money{};    // by pool
         std::map<std::string, autoscale::Decision> decisions{};  // likewise
+        std::map<std::string, json::object> start_phases{};
     };
     Task<Readings> readings();
 

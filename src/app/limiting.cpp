@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "app/breakers.hpp"
+#include "base/hop.hpp"
 #include "base/log.hpp"
+#include "fleet/instances/store.hpp"
 
 namespace comfyd::app {
 namespace {
 
 constexpr Millis kLookEvery{1'000};
+constexpr Millis kCountMoneyEvery{1'000};
 constexpr int kCountEvery = 5;  // looks
 constexpr Millis kGoneAfter{15'000};
 constexpr std::uintmax_t kReserve = 512ULL << 20;
@@ -61,6 +66,16 @@ Limiting::Limiting(Parts parts, std::unique_ptr<limits::RedisMeter> shared)
            [this](std::string tenant) { return p_.ledger.stored_bytes(std::move(tenant)); },
            [this] { return has_room(); }}
       ),
+      budgets_(
+          p_.directory,
+          book_,
+          p_.clock,
+          p_.ledger,
+          {[this](jobs::StatsQuery query) { return p_.ledger.stats(std::move(query)); },
+           [this](std::string tenant, autoscale::LimitNews news) {
+               return tell(std::move(tenant), std::move(news));
+           }}
+      ),
       tasks_(p_.executor) {}
 
 jobs::TenantOptions Limiting::terms_of(const std::string& tenant, const std::string& token_tier)
@@ -69,7 +84,9 @@ jobs::TenantOptions Limiting::terms_of(const std::string& tenant, const std::str
     const auto directory = p_.directory.now();
     const auth::Tenant* known = directory->find_tenant(tenant);
     return {
-        {known == nullptr ? 1 : known->weight, static_cast<std::size_t>(allowance.running_max)},
+        {known == nullptr ? 1 : known->weight,
+         static_cast<std::size_t>(allowance.running_max),
+         budgets_.hold_of(tenant)},
         scheduler::parse_tier(book_.tier_of(tenant, token_tier)).value_or(scheduler::Tier::basic),
         allowance.gpu_seconds_per_day
     };
@@ -84,11 +101,16 @@ std::map<std::string, jobs::TenantOptions> Limiting::all_terms() const {
     return all;
 }
 
+Task<> Limiting::open() {
+    co_await await_on(p_.executor, look_at_budgets());
+}
+
 void Limiting::start() {
     if (shared_) {
         shared_->start();
     }
     tasks_.spawn("limits", keep_looking());
+    tasks_.spawn("budgets of tenants", keep_counting());
 }
 
 Task<> Limiting::stop() {
@@ -118,6 +140,37 @@ Task<> Limiting::keep_looking() {
             co_await count_nodes();
         }
         goes_on = co_await sleep_for(kLookEvery);
+    }
+}
+
+Task<> Limiting::keep_counting() {
+    bool goes_on = true;
+    while (goes_on) {
+        const bool is_changed = co_await look_at_budgets();
+        if (is_changed) {
+            boost::asio::post(p_.core, [this] { p_.service.set_tenants(all_terms()); });
+        }
+        goes_on = co_await sleep_for(kCountMoneyEvery);
+    }
+}
+
+Task<bool> Limiting::look_at_budgets() {
+    return budgets_.look(!p_.is_ours || p_.is_ours());
+}
+
+// As the budgets of pools are told of, in the log of the fleet.
+Task<> Limiting::tell(std::string tenant, autoscale::LimitNews news) {
+    fleet::FleetEvent event;
+    event.at = p_.clock.now();
+    event.fleet = p_.config.fleet_name;
+    event.what = news.what();
+    event.why = std::move(news.sentence);
+    event.tenant = std::move(tenant);
+    event.details = news.details();
+    log::info("budget", {{"what", event.what}, {"why", event.why}});
+    auto noted = co_await p_.ledger.note_fleet_event(std::move(event));
+    if (!noted && noted.error().code != Code::cancelled) {
+        log::warning("an event of a budget is not noted", {{"error", noted.error().message}});
     }
 }
 
@@ -160,6 +213,14 @@ void Limiting::collect(observe::Metrics::Gauges& gauges) const {
     set("comfyd_disk_nearly_full",
         "1 while nothing new is taken in because the disk is nearly full.",
         is_disk_full_ ? 1 : 0);
+    for (const auto& [tenant, left] : budgets_.left_usd()) {
+        gauges.set(
+            "comfyd_tenant_budget_left_usd",
+            "Left of a tenant's budget, of the limit that is nearest to its end.",
+            {{"tenant", tenant}},
+            left
+        );
+    }
     if (shared_) {
         show_breaker("redis:limits", shared_->breaker(), gauges);
         set("comfyd_limits_alone",

@@ -46,6 +46,9 @@ public:
     ) override {
         values[name + " " + labels.begin()->second] = value;
     }
+    void
+    set_histogram(const std::string&, const std::string&, std::initializer_list<std::pair<std::string, std::string>>, const Buckets&)
+        override {}
     std::map<std::string, double> values;
 };
 

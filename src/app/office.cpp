@@ -14,14 +14,19 @@ std::string drains_note(const std::string& domain) {
     return "draining/" + domain;
 }
 
-fleet::Fleet::Prospects prospects_of(const fleet::PoolSettings& pool) {
+fleet::Fleet::Prospects prospects_of(const fleet::PoolSettings& pool, const fleet::Keeper& keeper) {
     fleet::Fleet::Prospects prospects;
     for (const fleet::OfferWish& offer : pool.offers) {
-        for (const std::string& gpu : offer.gpus) {
-            prospects.push_back({pool.name, gpu, offer.region});
+        const fleet::MachineTraits traits = keeper.traits_of(offer.provider);
+        std::vector<std::string> gpus = offer.gpus.empty() ? traits.gpus : offer.gpus;
+        if (pool.made_from.gpus == 0) {
+            gpus = {"cpu"};
+        } else if (gpus.empty()) {
+            gpus = {""};  // any
         }
-        if (offer.gpus.empty()) {
-            prospects.push_back({pool.name, {}, offer.region});
+        for (const std::string& gpu : gpus) {
+            const std::string& region = offer.region.empty() ? traits.region : offer.region;
+            prospects.push_back({pool.name, gpu, region, traits.is_local});
         }
     }
     return prospects;
@@ -100,7 +105,9 @@ void Office::remember_classes() {
             const bool is_alike = entry.pool == name && entry.software == pool.software;
             known = is_alike ? entry.classes : known;
         }
-        fleet_->remember_pool(name, pool.software, std::move(known), prospects_of(pool));
+        fleet_->remember_pool(
+            name, pool.software, std::move(known), prospects_of(pool, kept_->keeper())
+        );
     }
 }
 

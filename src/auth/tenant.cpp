@@ -22,13 +22,20 @@ using Whole = std::int64_t Tenant::*;
 using Amount = double Tenant::*;
 using Limit = std::optional<double> Tenant::*;
 using Words = std::vector<std::string> Tenant::*;
+using Money = Budget Tenant::*;
 
 struct Member {
     std::string_view name;
-    std::variant<Text, Flag, Whole, Amount, Limit, Words> place;
+    std::variant<Text, Flag, Whole, Amount, Limit, Words, Money> place;
 };
 
-constexpr std::array<Member, 19> kMembers{{
+constexpr std::array<std::pair<std::string_view, double Budget::*>, 3> kSpans{{
+    {"usd_per_hour", &Budget::usd_per_hour},
+    {"usd_per_day", &Budget::usd_per_day},
+    {"usd_per_month", &Budget::usd_per_month},
+}};
+
+constexpr std::array<Member, 20> kMembers{{
     {"tier", &Tenant::tier},
     {"disabled", &Tenant::disabled},
     {"weight", &Tenant::weight},
@@ -40,6 +47,7 @@ constexpr std::array<Member, 19> kMembers{{
     {"gpu_seconds_per_month", &Tenant::gpu_seconds_per_month},
     {"usd_per_day", &Tenant::usd_per_day},
     {"usd_per_month", &Tenant::usd_per_month},
+    {"budget", &Tenant::budget},
     {"reuse", &Tenant::reuse},
     {"pool", &Tenant::pool},
     {"store", &Tenant::store},
@@ -56,6 +64,25 @@ tl::unexpected<Error> wrong(std::string_view member, const std::string& what) {
         "a tenant's '" + std::string(member) + "' " + what,
         {{"field", member}}
     );
+}
+
+std::optional<double> amount_of(const json::value& value) {
+    const double amount = value.is_int64()    ? static_cast<double>(value.get_int64())
+                          : value.is_uint64() ? static_cast<double>(value.get_uint64())
+                          : value.is_double() ? value.get_double()
+                                              : -1;
+    return amount >= 0 && amount <= kAmountMax ? std::optional(amount) : std::nullopt;
+}
+
+bool read_span(std::string_view name, const json::value& value, Budget& into) {
+    for (const auto& [span, place] : kSpans) {
+        const auto usd = value.is_null() ? std::optional(0.0) : amount_of(value);
+        if (span == name && usd) {
+            into.*place = *usd;
+            return true;
+        }
+    }
+    return false;
 }
 
 // Reads one value into its member.
@@ -79,7 +106,7 @@ struct Reader {
         return {};
     }
     Result<> operator()(Whole place) const {
-        const auto amount = amount_of();
+        const auto amount = amount_of(value);
         if (!amount || *amount != std::floor(*amount) || *amount > 1e9) {
             return wrong(name, "is a whole number from 0 to 1000000000");
         }
@@ -87,7 +114,7 @@ struct Reader {
         return {};
     }
     Result<> operator()(Amount place) const {
-        const auto amount = amount_of();
+        const auto amount = amount_of(value);
         if (!amount) {
             return wrong(name, "is a number, 0 or more");
         }
@@ -95,7 +122,7 @@ struct Reader {
         return {};
     }
     Result<> operator()(Limit place) const {
-        const auto amount = amount_of();
+        const auto amount = amount_of(value);
         if (!amount) {
             return wrong(name, "is a number, 0 or more; without it the tier's limit holds");
         }
@@ -119,13 +146,20 @@ struct Reader {
         }
         return {};
     }
-
-    std::optional<double> amount_of() const {
-        const double amount = value.is_int64()    ? static_cast<double>(value.get_int64())
-                              : value.is_uint64() ? static_cast<double>(value.get_uint64())
-                              : value.is_double() ? value.get_double()
-                                                  : -1;
-        return amount >= 0 && amount <= kAmountMax ? std::optional(amount) : std::nullopt;
+    Result<> operator()(Money place) const {
+        Budget budget;
+        const json::object* spans = value.if_object();
+        const bool is_good =
+            spans != nullptr && std::ranges::all_of(*spans, [&budget](const auto& span) {
+                return read_span(view(span.key()), span.value(), budget);
+            });
+        if (!is_good) {
+            return wrong(
+                name, "is a map with usd_per_hour, usd_per_day or usd_per_month, numbers, 0 or more"
+            );
+        }
+        into.*place = budget;
+        return {};
     }
 };
 
@@ -140,6 +174,15 @@ json::value shown(const Tenant& tenant, Limit place) {
 json::value shown(const Tenant& tenant, Words place) {
     const auto& words = tenant.*place;
     return json::array(words.begin(), words.end());
+}
+json::value shown(const Tenant& tenant, Money place) {
+    json::object spans;
+    for (const auto& [name, span] : kSpans) {
+        if (const double usd = tenant.*place.*span; usd > 0) {
+            spans[name] = usd;
+        }
+    }
+    return spans.empty() ? json::value(nullptr) : json::value(std::move(spans));
 }
 template <class Plain>
 json::value shown(const Tenant& tenant, Plain place) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "auth/identity_store.hpp"
+#include "base/budget.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 
@@ -40,6 +41,7 @@ struct Tenant {
     std::optional<double> gpu_seconds_per_month{};
     std::optional<double> usd_per_day{};
     std::optional<double> usd_per_month{};
+    Budget budget{};  // of what its jobs may cost: once it is spent, they wait
 
     bool reuse = false;  // its jobs may be answered with stored outputs unless they say no
     std::string pool{};  // where a request names none; empty: the first that is allowed, or any

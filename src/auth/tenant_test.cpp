@@ -33,6 +33,18 @@ TEST(Tenant, IsChangedByItsMembers) {
     EXPECT_EQ(back->about(), plain.about());
 }
 
+TEST(Tenant, ABudgetIsSetAsAWhole) {
+    const Tenant plain{.name = "acme"};
+    const auto set = plain.with({{"budget", {{"usd_per_hour", 1.5}, {"usd_per_month", 900}}}});
+    ASSERT_TRUE(set) << set.error().message;
+    EXPECT_EQ(set->budget, (Budget{1.5, 0, 900}));
+    EXPECT_EQ(Tenant::restore(set->to_record()).budget, set->budget);
+    const auto other = set->with({{"budget", {{"usd_per_day", 2}, {"usd_per_month", nullptr}}}});
+    EXPECT_EQ(other->budget, (Budget{0, 2, 0}));
+    EXPECT_EQ(other->with({{"budget", nullptr}})->about(), plain.about());
+    EXPECT_EQ(other->with({{"budget", json::object()}})->about(), plain.about());
+}
+
 TEST(Tenant, WhatIsWrongIsNamed) {
     const Tenant plain{.name = "acme"};
     const std::vector<std::pair<std::string, json::value>> wrong{
@@ -48,6 +60,11 @@ TEST(Tenant, WhatIsWrongIsNamed) {
         {"usd_per_day", 1e300},
         {"queued_max", true},
         {"reuse", 1},
+        {"budget", 5},
+        {"budget", json::array{5}},
+        {"budget", {{"usd_per_week", 1}}},
+        {"budget", {{"usd_per_day", -1}}},
+        {"budget", {{"usd_per_day", "1"}}},
         {"pool", json::value(std::string(300, 'x'))},
         {"denied_nodes", "Bad"},
         {"denied_nodes", json::array{1}},

@@ -15,6 +15,7 @@ json::object Memory::to_json() const {
     return {
         {"starts", starts.to_json()},
         {"wakes", wakes.to_json()},
+        {"phases", phases.to_json()},
         {"spent", spent.to_json()},
         {"history", history.to_json()},
     };
@@ -24,6 +25,7 @@ Memory Memory::from_json(const json::object& about) {
     Memory memory;
     memory.starts = Starts::from_json(object_of(about, "starts"));
     memory.wakes = Starts::from_json(object_of(about, "wakes"));
+    memory.phases = Starts::from_json(object_of(about, "phases"));
     memory.spent = Spending::from_json(object_of(about, "spent"));
     memory.history = History::from_json(object_of(about, "history"));
     return memory;

@@ -28,7 +28,8 @@ struct Memory {
     bool works_for_batch = false;       // one was started for it, and stays until it is done
 
     Starts starts{};
-    Starts wakes{};  // of machines that were stopped
+    Starts wakes{};   // of machines that were stopped
+    Starts phases{};  // of the others, by the phases that they went through
     Spending spent{};
     History history{};
 

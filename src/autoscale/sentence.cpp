@@ -51,10 +51,9 @@ std::string budget_of(const Decision& decision, const PoolView& pool) {
     if (!decision.numbers.is_spent) {
         return what + whose + " may cost " + dollars(pool.usd_per_hour_max) + " an hour";
     }
-    return what + "of the " + dollars(pool.budget->limit_usd) + " that " + whose +
-           " may cost in a " + std::string(to_string(pool.budget->span)) + ", " +
-           dollars(pool.budget->spent_usd) + " are spent; it goes on at " +
-           to_rfc3339(pool.budget->until);
+    return what + "of the " + dollars(pool.budget->limit_usd) + " that " + whose + " may cost in " +
+           std::string(in_words(pool.budget->span)) + ", " + dollars(pool.budget->spent_usd) +
+           " are spent; it goes on at " + to_rfc3339(pool.budget->until);
 }
 
 // Of those that start machines.

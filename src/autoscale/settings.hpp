@@ -3,18 +3,12 @@
 
 #include <vector>
 
+#include "base/budget.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::autoscale {
 
-// In USD; 0: no limit. Hours, days and months are those of UTC.
-struct Budget {
-    double usd_per_hour = 0;
-    double usd_per_day = 0;
-    double usd_per_month = 0;
-
-    bool is_set() const { return usd_per_hour > 0 || usd_per_day > 0 || usd_per_month > 0; }
-};
+using comfyd::Budget;
 
 // At least so many machines at these hours of these days, in UTC.
 struct Minimum {

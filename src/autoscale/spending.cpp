@@ -25,6 +25,18 @@ std::string_view to_string(Span span) {
     return "month";
 }
 
+std::string_view in_words(Span span) {
+    switch (span) {
+        case Span::hour:
+            return "an hour";
+        case Span::day:
+            return "a day";
+        case Span::month:
+            break;
+    }
+    return "a month";
+}
+
 Time beginning(Span span, Time now) {
     switch (span) {
         case Span::hour:
@@ -76,6 +88,10 @@ void Spending::add(Time from, Time to, double usd_per_hour) {
             sum.usd += static_cast<double>((to - since).count()) / kMillisPerHour * usd_per_hour;
         }
     }
+}
+
+void Spending::set(Span span, Time now, double usd) {
+    sums_[place(span)] = {beginning(span, now), usd};
 }
 
 double Spending::spent(Span span, Time now) const {

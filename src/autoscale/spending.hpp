@@ -17,6 +17,7 @@ namespace comfyd::autoscale {
 enum class Span { hour, day, month };
 inline constexpr std::array kSpans{Span::hour, Span::day, Span::month};
 std::string_view to_string(Span span);
+std::string_view in_words(Span span);  // "an hour"
 // When the one that holds `now` began, and when the next does.
 Time beginning(Span span, Time now);
 Time ending(Span span, Time now);
@@ -27,6 +28,8 @@ public:
     // A price for all the time between two moments; what lies before the present spans is
     // forgotten.
     void add(Time from, Time to, double usd_per_hour);
+    // As somebody else has counted it.
+    void set(Span span, Time now, double usd);
     double spent(Span span, Time now) const;
 
     json::object to_json() const;

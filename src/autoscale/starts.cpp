@@ -52,6 +52,17 @@ std::size_t Starts::known() const {
     return all;
 }
 
+json::object Starts::shown() const {
+    const auto rounded = [](double value) { return std::round(value * 100) / 100; };
+    json::object about;
+    for (const auto& [place, known] : places_) {
+        about[place] = json::object{
+            {"p50", rounded(seconds(place, 0.5))}, {"p90", rounded(seconds(place, 0.9))}
+        };
+    }
+    return about;
+}
+
 json::object Starts::to_json() const {
     json::object about;
     for (const auto& [place, known] : places_) {

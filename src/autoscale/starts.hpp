@@ -1,5 +1,5 @@
-// How long machines took from their order to their first job, by where they came from. Learned from
-// the latest starts; a plain value.
+// How long machines took from their order to their first job, by where they came from; or by what
+// else tells such times apart. Learned from the latest starts; a plain value.
 #pragma once
 
 #include <deque>
@@ -23,6 +23,8 @@ public:
     double seconds(double part) const;
 
     std::size_t known() const;  // starts
+    // {place: {"p50","p90"}}, for people.
+    json::object shown() const;
 
     json::object to_json() const;
     static Starts from_json(const json::object& about);

@@ -1,10 +1,11 @@
-// Which variables hold what nobody else may see, as far as their names tell.
+// Which variables hold what nobody else may see, as far as their names tell, and texts without it.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace comfyd {
 
@@ -20,5 +21,11 @@ inline bool names_secret(std::string_view variable) {
         return name.find(word) != std::string::npos;
     });
 }
+
+// The values of such variables, of lines "NAME=value".
+std::vector<std::string> secrets_in(const std::vector<std::string>& environment);
+
+// Each of `secrets` that is long enough to be one becomes "***".
+std::string without_secrets(std::string text, const std::vector<std::string>& secrets);
 
 }  // namespace comfyd

@@ -92,11 +92,21 @@ public:
         if (family == nullptr) {
             family = &prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
         }
-        prometheus::Labels all;
-        for (const auto& [key, text] : labels) {
-            all.emplace(key, text);
+        family->Add(prometheus::Labels(labels.begin(), labels.end())).Set(value);
+    }
+
+    void set_histogram(
+        const std::string& name,
+        const std::string& help,
+        std::initializer_list<std::pair<std::string, std::string>> labels,
+        const Buckets& buckets
+    ) override {
+        auto& family = histograms_[name];
+        if (family == nullptr) {
+            family = &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
         }
-        family->Add(all).Set(value);
+        family->Add(prometheus::Labels(labels.begin(), labels.end()), buckets.bounds)
+            .ObserveMultiple(buckets.counts, buckets.sum);
     }
 
     std::vector<prometheus::MetricFamily> collect() const { return registry_.Collect(); }
@@ -104,6 +114,7 @@ public:
 private:
     prometheus::Registry registry_;
     std::map<std::string, prometheus::Family<prometheus::Gauge>*> families_;
+    std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace comfyd::observe {
 
@@ -63,6 +64,19 @@ public:
             const std::string& help,
             std::initializer_list<std::pair<std::string, std::string>> labels,
             double value
+        ) = 0;
+        // Of what somebody else has counted: of each bound those that were not above it but above
+        // the one before, at last those above all.
+        struct Buckets {
+            std::vector<double> bounds;
+            std::vector<double> counts;
+            double sum = 0;
+        };
+        virtual void set_histogram(
+            const std::string& name,
+            const std::string& help,
+            std::initializer_list<std::pair<std::string, std::string>> labels,
+            const Buckets& buckets
         ) = 0;
     };
 

@@ -41,6 +41,20 @@ TEST(Metrics, CountsRequestsByRouteMethodAndStatus) {
     );
 }
 
+TEST(Metrics, ShowsWhatOthersHaveCountedInBuckets) {
+    Metrics metrics;
+    const std::string text = metrics.render([](Metrics::Gauges& gauges) {
+        gauges.set_histogram("starts_seconds", "Help.", {{"phase", "a"}}, {{1, 10}, {2, 3, 1}, 60});
+        gauges.set_histogram("starts_seconds", "Help.", {{"phase", "b"}}, {{1, 10}, {0, 1, 0}, 4});
+    });
+    EXPECT_THAT(text, HasSubstr("# TYPE starts_seconds histogram"));
+    EXPECT_THAT(text, HasSubstr(R"(starts_seconds_bucket{phase="a",le="1"} 2)"));
+    EXPECT_THAT(text, HasSubstr(R"(starts_seconds_bucket{phase="a",le="10"} 5)"));
+    EXPECT_THAT(text, HasSubstr(R"(starts_seconds_bucket{phase="a",le="+Inf"} 6)"));
+    EXPECT_THAT(text, HasSubstr(R"(starts_seconds_sum{phase="a"} 60)"));
+    EXPECT_THAT(text, HasSubstr(R"(starts_seconds_count{phase="b"} 1)"));
+}
+
 TEST(Metrics, CountsWhatWorkersUsed) {
     Metrics metrics;
     metrics.worker_used("gpu-1", {1.5, 0.5, 2, 0.001});

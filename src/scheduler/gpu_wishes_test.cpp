@@ -240,6 +240,12 @@ TEST_F(GpuWishes, BacklogIsToldByClassAndModel) {
     }
     EXPECT_TRUE(scheduler_.backlog().empty());
     EXPECT_EQ(scheduler_.arrived_s(), arrived);
+    add({}, "m", 9, false);
+    scheduler_.remove(job_id(number));
+    EXPECT_EQ(scheduler_.arrived_s(), arrived) << "it was only asked about";
+    add({}, "m", 9, false);
+    ASSERT_TRUE(scheduler_.next(at(0)));
+    EXPECT_GT(scheduler_.arrived_s().at(""), arrived.at("") * 1.1) << "and this one runs";
 }
 
 // Whatever comes: a job runs only where it may, GPUs are never overfilled, of several free ones the

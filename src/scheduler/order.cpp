@@ -3,10 +3,20 @@
 #include "scheduler/order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 
 namespace comfyd::scheduler {
+
+namespace {
+
+void change(Amount& amount, int jobs, double job_s) {
+    amount.jobs += static_cast<std::size_t>(jobs);
+    amount.seconds = amount.jobs == 0 ? 0 : amount.seconds + jobs * job_s;
+}
+
+}  // namespace
 
 Order::Order(ProfileTable& profiles) : profiles_(profiles) {
     for (Class& c : classes_) {
@@ -18,7 +28,11 @@ Order::~Order() = default;
 void Order::set_tenant(const std::string& name, TenantTerms terms) {
     Tenant& tenant = tenants_[tenant_index(name)];
     terms.weight = terms.weight > 0 ? terms.weight : 1;
-    tenant.terms = terms;
+    const bool was_held = tenant.is_held();
+    tenant.terms = std::move(terms);
+    if (tenant.is_held() != was_held) {
+        count_in_turn(tenant, was_held ? 1 : -1);
+    }
     if (!tenant.at_limit()) {
         unpark(tenant);
     }
@@ -57,25 +71,43 @@ void Order::count(Lane& lane, int jobs) {
     Flow& flow = flows_[lane.flow];
     Class& c = classes_[at(flow.wait_class)];
     Account& account = tenants_[flow.tenant].accounts[at(flow.wait_class)];
-    Group& group = groups_[lane.group];
+    for (Amount* amount : {&flow.waiting, &c.waiting, &account.waiting}) {
+        change(*amount, jobs, lane.job_s);
+    }
+    if (!tenants_[flow.tenant].is_held()) {
+        count_in_turn(lane, jobs);
+    }
+}
+
+// Of which machines are asked for, and models that are loaded there.
+void Order::count_in_turn(const Lane& lane, int jobs) {
+    const WaitClass wait_class = flows_[lane.flow].wait_class;
+    const Group& group = groups_[lane.group];
     const Index requirement = profiles_[group.profile].requirement;
     if (by_requirement_.size() <= requirement) {
         by_requirement_.resize(requirement + 1);
-        arrived_s_.resize(requirement + 1);
     }
-    const auto kind = by_kind_.try_emplace({requirement, flow.wait_class, group.anchor}).first;
+    const auto kind = by_kind_.try_emplace({requirement, wait_class, group.anchor}).first;
+    Class& c = classes_[at(wait_class)];
     for (Amount* amount :
-         {&flow.waiting,
-          &c.waiting,
-          &account.waiting,
+         {&c.in_turn,
           &c.anchors[group.anchor]->waiting,
           &by_requirement_[requirement],
           &kind->second}) {
-        amount->jobs += static_cast<std::size_t>(jobs);
-        amount->seconds = amount->jobs == 0 ? 0 : amount->seconds + jobs * lane.job_s;
+        change(*amount, jobs, lane.job_s);
     }
     if (kind->second.jobs == 0) {
         by_kind_.erase(kind);
+    }
+}
+
+void Order::count_in_turn(const Tenant& tenant, int sign) {
+    for (const Account& account : tenant.accounts) {
+        for (const Index flow : account.flows) {
+            for (const Index lane : flows_[flow].lanes) {
+                count_in_turn(lanes_[lane], sign * static_cast<int>(lanes_[lane].jobs->size()));
+            }
+        }
     }
 }
 
@@ -111,8 +143,12 @@ void Order::add(const JobId& job, const JobKeys& keys) {
     recount(lane);
     lane.jobs->insert(JobTurn{order_of(keys.priority, wait_class, keys.queued_at), job});
     count(lane, 1);
-    if (wait_class != WaitClass::batch) {
-        arrived_s_[profiles_[groups_[lane.group].profile].requirement] += lane.job_s;
+    latest_.reset();
+    if (wait_class != WaitClass::batch && !tenants_[flows_[flow_at].tenant].is_held()) {
+        const Index requirement = profiles_[groups_[lane.group].profile].requirement;
+        arrived_s_.resize(std::max<std::size_t>(arrived_s_.size(), requirement + 1));
+        latest_ = Latest{job, requirement, arrived_s_[requirement]};
+        arrived_s_[requirement] += lane.job_s;
     }
     if (lane.jobs->begin()->job == job) {
         lane.head = *lane.jobs->begin();
@@ -161,6 +197,10 @@ bool Order::remove(const JobId& job) {
     const auto entry = entries_.find(job);
     if (entry == entries_.end()) {
         return false;
+    }
+    if (latest_ && latest_->job == job) {
+        arrived_s_[latest_->requirement] = latest_->before_s;
+        latest_.reset();
     }
     erase(entry);
     return true;

@@ -158,15 +158,22 @@ public:
     std::vector<JobId> alike(Index profile, WaitClass lowest, std::size_t limit) const;
 
     Amount waiting(WaitClass wait_class) const { return classes_[at(wait_class)].waiting; }
-    Amount waiting(WaitClass wait_class, Index anchor) const;
-    // By requirement; those without an entry have nothing waiting.
+    // Without what is held back, like the next.
+    Amount in_turn(WaitClass wait_class) const { return classes_[at(wait_class)].in_turn; }
+    Amount in_turn(WaitClass wait_class, Index anchor) const;
+    // By requirement, without what is held back; those without an entry have nothing waiting.
     const std::vector<Amount>& waiting_by_requirement() const { return by_requirement_; }
 
     // Jobs of one requirement, class and anchor.
     using KindKey = std::tuple<Index, WaitClass, Index>;
     const std::map<KindKey, Amount>& waiting_by_kind() const { return by_kind_; }
-    // Seconds of all that was ever added but for best effort, by requirement.
-    const std::vector<double>& arrived_s() const { return arrived_s_; }
+    // Seconds of all that was ever added but for best effort and what was held back, by
+    // requirement.
+    // What was taken back before anything else came was only asked about, and does not count.
+    const std::vector<double>& arrived_s() {
+        latest_.reset();  // what was told does not shrink any more
+        return arrived_s_;
+    }
 
     struct Place {
         WaitClass wait_class = WaitClass::medium;
@@ -174,6 +181,7 @@ public:
         Index group = 0;
         Time queued_at{};
         bool tenant_at_limit = false;
+        std::string tenant_hold{};
         std::size_t ahead = 0;  // in its own class
         double ahead_s = 0;
     };
@@ -252,12 +260,16 @@ private:
         std::array<Account, kWaitClasses> accounts;
         std::vector<std::pair<FairQueue*, Index>> parked;  // flows, until fewer of its jobs run
 
-        bool at_limit() const { return terms.running_max > 0 && running >= terms.running_max; }
+        bool is_held() const { return !terms.hold.empty(); }
+        bool at_limit() const {
+            return is_held() || (terms.running_max > 0 && running >= terms.running_max);
+        }
     };
     struct Class {
         FairQueue all;
         double time = 0;  // of the tenant that was served last
         Amount waiting;
+        Amount in_turn;              // of those, without what is held back
         std::vector<Index> tenants;  // with jobs
         std::vector<std::unique_ptr<FairQueue>> anchors;
         std::unordered_map<Index, std::vector<Index>> blocked;   // groups by requirement
@@ -270,6 +282,8 @@ private:
     Index group_index(WaitClass wait_class, Index profile, const std::vector<std::string>& avoid);
     void begin_waiting(Index flow);
     void count(Lane& lane, int jobs);
+    void count_in_turn(const Lane& lane, int jobs);
+    void count_in_turn(const Tenant& tenant, int sign);
     void recount(Lane& lane);
     void drop_lane(Index lane);
     void erase(std::unordered_map<JobId, Entry>::iterator entry);
@@ -300,6 +314,12 @@ private:
     std::vector<Amount> by_requirement_;
     std::map<KindKey, Amount> by_kind_;  // without those of which nothing waits
     std::vector<double> arrived_s_;
+    struct Latest {
+        JobId job;
+        Index requirement = 0;
+        double before_s = 0;
+    };
+    std::optional<Latest> latest_;  // that counts
     std::vector<Flow> flows_;
     std::vector<Index> free_flows_;
     std::unordered_map<std::string, Index> flow_names_;

@@ -116,7 +116,7 @@ std::vector<JobId> Order::alike(Index profile, WaitClass lowest, std::size_t lim
     return jobs;
 }
 
-Amount Order::waiting(WaitClass wait_class, Index anchor) const {
+Amount Order::in_turn(WaitClass wait_class, Index anchor) const {
     const auto& anchors = classes_[at(wait_class)].anchors;
     return anchor < anchors.size() && anchors[anchor] ? anchors[anchor]->waiting : Amount{};
 }
@@ -133,6 +133,7 @@ Order::Place Order::place(const JobId& job, std::map<std::string, Amount>* by_te
     place.group = lane.group;
     place.queued_at = from_unix_ms(entry.queued_ms);
     place.tenant_at_limit = tenant.at_limit();
+    place.tenant_hold = tenant.terms.hold;
     const JobTurn key{order_of(entry.priority, flow.wait_class, place.queued_at), job};
     Amount ahead;  // of the same tenant
     for (const Index other : flow.lanes) {
@@ -160,10 +161,10 @@ Order::Place Order::place(const JobId& job, std::map<std::string, Amount>* by_te
     place.ahead = ahead.jobs;
     place.ahead_s = ahead.seconds;
     for (const Index other_at : classes_[at(flow.wait_class)].tenants) {
-        if (other_at == flow.tenant) {
+        const Tenant& other = tenants_[other_at];
+        if (other_at == flow.tenant || other.is_held()) {
             continue;
         }
-        const Tenant& other = tenants_[other_at];
         const Account& theirs = other.accounts[at(flow.wait_class)];
         const double mean = mean_of(theirs.waiting);
         const Rival rival{

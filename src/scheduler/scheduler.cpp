@@ -261,7 +261,7 @@ Scheduler::Scheduler(const Estimates& estimates, Options options)
 Scheduler::~Scheduler() = default;
 
 void Scheduler::set_tenant(const std::string& tenant, TenantTerms terms) {
-    impl_->order_.set_tenant(tenant, terms);
+    impl_->order_.set_tenant(tenant, std::move(terms));
 }
 void Scheduler::set_worker(WorkerState state) {
     impl_->set_worker(std::move(state));

@@ -52,6 +52,9 @@ struct JobKeys {
 struct TenantTerms {
     double weight = 1;            // of its part of the GPU-seconds; > 0
     std::size_t running_max = 0;  // more than this never run at a time; 0: no limit
+    // Why none of its jobs is started for now, in words; empty: they are. They want no machines
+    // meanwhile.
+    std::string hold{};
 };
 
 struct WorkerState {
@@ -213,7 +216,7 @@ struct Explanation {
     Amount running;                                 // on all workers, with what is left of it
     std::size_t workers_capable = 0;
     std::vector<WorkerVerdict> workers;     // at most 200, capable ones first
-    std::optional<double> expected_wait_s;  // nullopt: nobody can run it
+    std::optional<double> expected_wait_s;  // nullopt: nobody can run it, or it is held back
     double expected_run_s = 0;
     double expected_load_s = 0;
     bool tenant_at_limit = false;
@@ -280,12 +283,12 @@ public:
     std::size_t size() const;           // waiting
     std::size_t running_count() const;  // placed and not finished
     Amount waiting(WaitClass wait_class) const;
-    // Of all that waits, the largest first; those of one kind of machine together.
+    // Of all that waits and may start, the largest first; those of one kind of machine together.
     std::vector<Demand> demands() const;
     // The same by class and model, in no order.
     std::vector<Backlog> backlog() const;
-    // Expected seconds of all that was ever added but for best effort, by the pool that it asks
-    // for; they only grow.
+    // Expected seconds of all that was ever added but for best effort and what was held back then,
+    // by the pool that it asks for; they only grow.
     std::map<std::string, double> arrived_s() const;
     // As Estimates::gpu_speeds().
     std::map<std::string, double> gpu_speeds() const;
@@ -297,7 +300,8 @@ public:
     std::uint64_t loads() const;  // placements that had to load a model, since the start
     // 1 = next in the order of the whole queue. nullopt when it does not wait.
     std::optional<std::size_t> position(const JobId& job, Time now) const;
-    // Seconds until it is expected to start. nullopt when it does not wait or nobody can run it.
+    // Seconds until it is expected to start. nullopt when it does not wait, is held back, or nobody
+    // can run it.
     std::optional<double> expected_wait(const JobId& job, Time now) const;
     std::optional<Explanation> explain(const JobId& job, Time now) const;
 

@@ -71,7 +71,7 @@ std::vector<JobId> Scheduler::Impl::pick_batched(const Match& match, Time now) {
     // A larger batch takes longer, so nobody rides along past a higher class that waits.
     WaitClass lowest = WaitClass::batch;
     for (const WaitClass wait_class : kInOrder) {
-        if (order_.waiting(wait_class).jobs > 0) {
+        if (order_.in_turn(wait_class).jobs > 0) {
             lowest = wait_class;
             break;
         }

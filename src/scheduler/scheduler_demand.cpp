@@ -60,7 +60,7 @@ std::vector<Backlog> Scheduler::Impl::backlog() const {
     return backlog;
 }
 
-std::map<std::string, double> Scheduler::Impl::arrived_s() const {
+std::map<std::string, double> Scheduler::Impl::arrived_s() {
     std::map<std::string, double> by_pool;
     const std::vector<double>& arrived = order_.arrived_s();
     for (Index at = 0; at < arrived.size(); ++at) {
@@ -85,7 +85,7 @@ WorkerUse Scheduler::Impl::use_of(const std::string& id, Time now) const {
     }
     for (const Machines::Loaded& loaded : machine.loaded) {
         for (const WaitClass wait_class : kInOrder) {
-            use.wanted += order_.waiting(wait_class, loaded.model).jobs;
+            use.wanted += order_.in_turn(wait_class, loaded.model).jobs;
         }
     }
     return use;

@@ -150,7 +150,7 @@ std::optional<std::size_t> Scheduler::Impl::position(const JobId& job, Time now)
     const Order::Place place = order_.place(job, nullptr);
     std::size_t above = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(place.wait_class); ++i) {
-        above += order_.waiting(static_cast<WaitClass>(i)).jobs;
+        above += order_.in_turn(static_cast<WaitClass>(i)).jobs;
     }
     const std::size_t ahead = above + place.ahead;
     const auto helped = class_to_help(now);
@@ -163,7 +163,7 @@ std::optional<std::size_t> Scheduler::Impl::position(const JobId& job, Time now)
     if (place.wait_class == *helped) {
         return std::min(ahead, first + place.ahead * every) + 1;
     }
-    const std::size_t late = order_.waiting(*helped).jobs;
+    const std::size_t late = order_.in_turn(*helped).jobs;
     const std::size_t given = ahead < first ? 0 : 1 + (ahead - first) / (every - 1);
     return ahead + std::min(late, given) + 1;
 }
@@ -181,13 +181,13 @@ double Scheduler::Impl::wait_s(
     if (anchor == 0 || busy.empty() || !policy_->stays_with_models()) {
         return shared;
     }
-    const Amount own_class = order_.waiting(place.wait_class);
+    const Amount own_class = order_.in_turn(place.wait_class);
     const double part = own_class.jobs == 0 ? 0
                                             : static_cast<double>(std::min(ahead, own_class.jobs)) /
                                                   static_cast<double>(own_class.jobs);
-    double queue_s = part * order_.waiting(place.wait_class, anchor).seconds;
+    double queue_s = part * order_.in_turn(place.wait_class, anchor).seconds;
     for (std::size_t i = 0; i < static_cast<std::size_t>(place.wait_class); ++i) {
-        queue_s += order_.waiting(static_cast<WaitClass>(i), anchor).seconds;
+        queue_s += order_.in_turn(static_cast<WaitClass>(i), anchor).seconds;
     }
     const Machines::Machine& first = machines_[busy.begin()->second];
     return machines_.remaining_s(first, now) + queue_s / capacity_with(anchor);
@@ -215,7 +215,7 @@ std::optional<double> Scheduler::Impl::expected_wait(const JobId& job, Time now)
         return std::nullopt;
     }
     const Order::Place place = order_.place(job, nullptr);
-    if (machines_.capable(place.profile).second == 0) {
+    if (!place.tenant_hold.empty() || machines_.capable(place.profile).second == 0) {
         return std::nullopt;
     }
     return raw_wait(job, now) * std::exp(log_off_[static_cast<std::size_t>(place.wait_class)]);
@@ -225,7 +225,7 @@ double Scheduler::Impl::raw_wait(const JobId& job, Time now) const {
     const Order::Place place = order_.place(job, nullptr);
     double ahead_s = place.ahead_s;
     for (std::size_t i = 0; i < static_cast<std::size_t>(place.wait_class); ++i) {
-        ahead_s += order_.waiting(static_cast<WaitClass>(i)).seconds;
+        ahead_s += order_.in_turn(static_cast<WaitClass>(i)).seconds;
     }
     return wait_s(place, place.ahead, ahead_s, now);
 }
@@ -311,6 +311,10 @@ void Scheduler::Impl::judge_workers(Index profile, Explanation& explanation, Tim
 void Scheduler::Impl::give_reasons(const Order::Place& place, Explanation& told) const {
     auto& reasons = told.reasons;
     auto& advice = told.advice;
+    if (!place.tenant_hold.empty()) {
+        reasons.push_back(place.tenant_hold);
+        return;
+    }
     if (told.workers_capable == 0) {
         give_reasons_of_nobody(told);
         return;
@@ -381,7 +385,7 @@ std::optional<Explanation> Scheduler::Impl::explain(const JobId& job, Time now) 
     told.waited_s = static_cast<double>((now - place.queued_at).count()) / 1000.0;
     told.target_s = static_cast<double>(wait_target(place.wait_class).count()) / 1000.0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(place.wait_class); ++i) {
-        told.ahead_by_class[i] = order_.waiting(static_cast<WaitClass>(i));
+        told.ahead_by_class[i] = order_.in_turn(static_cast<WaitClass>(i));
     }
     told.ahead_by_class[static_cast<std::size_t>(place.wait_class)] = {place.ahead, place.ahead_s};
     told.running = machines_.running(now);

@@ -60,7 +60,7 @@ public:
     std::optional<Explanation> explain(const JobId& job, Time now);
     std::vector<Demand> demands() const;
     std::vector<Backlog> backlog() const;
-    std::map<std::string, double> arrived_s() const;
+    std::map<std::string, double> arrived_s();
     WorkerUse use_of(const std::string& worker, Time now) const;
     Warmth warmth(const std::vector<ProfilePtr>& kinds, Time now);
     void warm(const std::string& worker, const ProfilePtr& profile);

@@ -21,7 +21,7 @@ constexpr Millis kLateFor = std::chrono::seconds(1);
 // The class below the highest that is furthest past its target.
 std::optional<WaitClass> Scheduler::Impl::class_to_help(Time now) {
     if (now >= late_asked_at_ && now < late_asked_at_ + kLateFor &&
-        (!late_class_ || order_.waiting(*late_class_).jobs > 0)) {
+        (!late_class_ || order_.in_turn(*late_class_).jobs > 0)) {
         return late_class_;
     }
     late_asked_at_ = now;
@@ -41,7 +41,7 @@ std::optional<WaitClass> Scheduler::Impl::class_to_help(Time now) {
                 helped = wait_class;
             }
         }
-        is_below = is_below || order_.waiting(wait_class).jobs > 0;
+        is_below = is_below || order_.in_turn(wait_class).jobs > 0;
     }
     return helped;
 }
@@ -89,7 +89,7 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
     const auto classes = class_order(now);
     std::optional<Match> put_off;
     for (const WaitClass wait_class : classes) {
-        if (order_.waiting(wait_class).jobs == 0) {
+        if (order_.in_turn(wait_class).jobs == 0) {
             continue;
         }
         const bool stays = policy_->stays_with_models();
@@ -222,11 +222,11 @@ std::optional<Scheduler::Impl::Match> Scheduler::Impl::best_warm(
         return Order::Visit::stop;
     };
     for (const Machines::Loaded& loaded : machines_[worker].loaded) {
-        if (order_.waiting(wait_class, loaded.model).jobs > 0) {
+        if (order_.in_turn(wait_class, loaded.model).jobs > 0) {
             order_.visit_anchor(wait_class, loaded.model, consider);
         }
     }
-    if (order_.waiting(wait_class, 0).jobs > 0) {
+    if (order_.in_turn(wait_class, 0).jobs > 0) {
         order_.visit_anchor(wait_class, 0, consider);
     }
     return match;
@@ -310,7 +310,7 @@ bool Scheduler::Impl::is_kept_by_own(const Match& match, const Order::Head& head
 bool Scheduler::Impl::is_wanted(const Machines::Machine& machine, WaitClass lowest) const {
     for (const Machines::Loaded& loaded : machine.loaded) {
         for (const WaitClass wait_class : kInOrder) {
-            if (wait_class <= lowest && order_.waiting(wait_class, loaded.model).jobs > 0) {
+            if (wait_class <= lowest && order_.in_turn(wait_class, loaded.model).jobs > 0) {
                 return true;
             }
         }

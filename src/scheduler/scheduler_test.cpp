@@ -249,6 +249,59 @@ TEST_F(SchedulerTest, NoMoreOfATenantRunThanAllowed) {
     EXPECT_EQ(scheduler.size(), 2U);
 }
 
+TEST_F(SchedulerTest, WhoIsHeldBackWaitsAndIsToldWhyAndWantsNoMachines) {
+    for (int i = 0; i < 3; ++i) {
+        scheduler.set_worker(worker("w" + std::to_string(i)));
+    }
+    const auto waiting = [this] {
+        std::size_t jobs = 0;
+        for (const Backlog& kind : scheduler.backlog()) {
+            jobs += kind.waiting.jobs;
+        }
+        std::size_t demanded = 0;
+        for (const Demand& demand : scheduler.demands()) {
+            demanded += demand.waiting.jobs;
+        }
+        EXPECT_EQ(jobs, demanded);
+        return jobs;
+    };
+    const ProfilePtr plain = profile("");
+    scheduler.add(job_id(1), keys(plain, at(0)));
+    scheduler.add(job_id(2), keys(plain, at(0)));
+    ASSERT_TRUE(scheduler.next(at(0)));
+    const auto arrived = scheduler.arrived_s();
+    scheduler.set_tenant("a", {.hold = "nothing is left"});
+    scheduler.add(job_id(3), keys(plain, at(1)));
+    EXPECT_EQ(waiting(), 0U);
+    EXPECT_EQ(scheduler.arrived_s(), arrived);
+    EXPECT_EQ(scheduler.size(), 2U);
+    EXPECT_EQ(scheduler.waiting(WaitClass::medium).jobs, 2U) << "they wait all the same";
+    EXPECT_FALSE(scheduler.next(at(1)));
+    const auto told = scheduler.explain(job_id(3), at(1));
+    EXPECT_THAT(told->reasons, ElementsAre("nothing is left"));
+    EXPECT_TRUE(told->tenant_at_limit);
+    EXPECT_EQ(told->expected_wait_s, std::nullopt);
+
+    scheduler.add(job_id(10), keys(plain, at(2), 5, "b"));
+    EXPECT_EQ(waiting(), 1U);
+    EXPECT_EQ(scheduler.position(job_id(10), at(2)), 1U) << "they are not before others";
+    scheduler.add(job_id(11), keys(plain, at(2), 2, "b"));
+    EXPECT_EQ(scheduler.position(job_id(11), at(2)), 2U);
+    EXPECT_TRUE(scheduler.remove(job_id(11)));
+    EXPECT_EQ(scheduler.next(at(2))->job, job_id(10)) << "others go on";
+    scheduler.set_tenant("a", {.hold = "still nothing"});
+    EXPECT_TRUE(scheduler.remove(job_id(3)));
+    scheduler.finished(job_id(1), 1, at(3));
+    EXPECT_FALSE(scheduler.next(at(3)));
+    EXPECT_EQ(waiting(), 0U);
+
+    scheduler.set_tenant("a", {});
+    EXPECT_EQ(waiting(), 1U);
+    EXPECT_EQ(scheduler.next(at(4))->job, job_id(2));
+    EXPECT_EQ(waiting(), 0U);
+    EXPECT_TRUE(scheduler.backlog().empty());
+}
+
 TEST_F(SchedulerTest, AWarmWorkerIsPreferred) {
     scheduler.set_worker(worker("cold"));
     scheduler.set_worker(worker("warm"));

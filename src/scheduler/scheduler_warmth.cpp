@@ -24,7 +24,7 @@ Warmth Scheduler::Impl::warmth(const std::vector<ProfilePtr>& kinds, Time now) {
             told.load_s += profiles_.load_s(model, profiles_.usual_type(), {});
         }
         for (const WaitClass wait_class : kInOrder) {
-            told.waiting += anchor == 0 ? 0 : order_.waiting(wait_class, anchor).jobs;
+            told.waiting += anchor == 0 ? 0 : order_.in_turn(wait_class, anchor).jobs;
         }
         profiles.push_back(profile);
     }

@@ -226,7 +226,7 @@ void Scheduler::Impl::list_busy(
     }
     for (const WaitClass wait_class : kInOrder) {
         if (wait_class <= group.wait_class) {
-            question.queue_s += order_.waiting(wait_class, group.anchor).seconds;
+            question.queue_s += order_.in_turn(wait_class, group.anchor).seconds;
         }
     }
 }

@@ -268,6 +268,50 @@ TEST_F(Limits, WhatWasUsedUpIsRefusedUntilTheDayIsOver) {
     EXPECT_EQ(submit("plain", "more").status, 201);
 }
 
+TEST_F(Limits, JobsWaitWhileTheBudgetOfTheirTenantIsSpent) {
+    ASSERT_NO_FATAL_FAILURE(serve());
+    const auto told = [this] {
+        std::vector<std::string> all;
+        const json::value events = get("boss", "/admin/v1/fleet/events").json();
+        for (const json::value& event : events.at("events").as_array()) {
+            const std::string what(event.at("what").as_string());
+            all.push_back(what + " of " + std::string(event.at("tenant").as_string()));
+        }
+        return all;
+    };
+    const auto why = [this](const std::string& id) {
+        return get("later", "/v2/workflows/execution/" + id + "/explain").body;
+    };
+    const auto waits = [&](const std::string& id) {
+        return why(id).find("what its tenant may spend in a month is spent") != std::string::npos;
+    };
+    set_tenant("later", {{"budget", {{"usd_per_month", 0.000000001}}}});
+    ASSERT_TRUE(reaches("later", id_of(submit("later", "one")), "succeeded"));
+    // What comes before somebody has looked still runs.
+    std::string id;
+    int number = 0;
+    ASSERT_TRUE(wait_until([&] {
+        id = id_of(submit("later", "more " + std::to_string(number++)));
+        return wait_until([&] { return waits(id) || status("later", id) == "succeeded"; }) &&
+               waits(id);
+    }));
+    ASSERT_TRUE(reaches("plain", id_of(submit("plain", "another's")), "succeeded"));
+    EXPECT_NE(status("later", id), "succeeded");
+    EXPECT_THAT(told(), testing::ElementsAre("budget_spent of later"));
+    EXPECT_THAT(
+        get("boss", "/metrics").body,
+        HasSubstr("comfyd_tenant_budget_left_usd{tenant=\"later\"} 0\n")
+    );
+
+    comfyd_->restart();
+    ASSERT_TRUE(wait_until([&] { return waits(id); })) << why(id);
+    ASSERT_TRUE(reaches("plain", id_of(submit("plain", "another's, later")), "succeeded"));
+    EXPECT_NE(status("later", id), "succeeded");
+    change_tenant("later", {{"budget", nullptr}});
+    EXPECT_TRUE(reaches("later", id, "succeeded")) << why(id);
+    EXPECT_THAT(told(), testing::ElementsAre("budget_spent of later")) << "once";
+}
+
 TEST_F(Limits, FilesHaveALimit) {
     ASSERT_NO_FATAL_FAILURE(serve());
     set_tenant("later", {{"stored_mb_max", 0.01}});

@@ -55,6 +55,23 @@ TEST_F(LocalComfyUi, OneThatCrashesAgainAndAgainIsGivenUpAtOnce) {
     EXPECT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << "another";
 }
 
+TEST_F(LocalComfyUi, WhatThisComputerCannotBeIsRefusedAtOnce) {
+    start(1, {"--set", "comfyui.arguments=--cpu"});
+    // From then on it is known what there is.
+    const auto job = comfyd_->wait_finished(comfyd_->submit(text_to_image("a fox")), kLong);
+    ASSERT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
+    const auto ask = [&](json::object wish) {
+        wish["workflow"] = text_to_image("a fox");
+        return comfyd_->http().post_json("/v2/workflows/execute", wish);
+    };
+    const Reply nowhere = ask({{"region", "mars"}});
+    EXPECT_EQ(nowhere.status, 400) << nowhere.body;
+    EXPECT_EQ(nowhere.json_at("/error/code"), "no_capable_worker");
+    const Reply none = ask({{"gpu_requirements", {{"gpu_type", "RTX 4090"}}}});
+    EXPECT_EQ(none.status, 400) << none.body;
+    EXPECT_EQ(none.json_at("/error/code"), "no_capable_worker");
+}
+
 TEST_F(LocalComfyUi, ModelsOfATemplateAreThereBeforeItsMachinesAreReady) {
     ModelServer server;
     const std::string file = safetensors_file(1'500'000);

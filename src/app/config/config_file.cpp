@@ -192,6 +192,13 @@ private:
             }
             return list;
         }
+        if (node.IsMap()) {
+            json::object map;
+            for (const auto& member : node) {
+                map[member.first.as<std::string>()] = as_json(name, member.second);
+            }
+            return map;
+        }
         if (node.IsNull()) {
             return nullptr;
         }

@@ -107,6 +107,7 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
         "security:\n  denied_nodes: [Bad]\ntenants:\n  - name: acme\n    weight: 3\n    "
         "running_max: 4\n    tier: pro\n    gpu_seconds_per_day: 3600\n"
         "    denied_nodes: [LoadVideo*]\n    allowed_nodes: [Load*]\n"
+        "    budget: {usd_per_hour: 1.5, usd_per_month: 40}\n"
     );
     ASSERT_TRUE(config) << config.error().message;
     ASSERT_EQ(config->tenants.size(), 1U);
@@ -114,6 +115,7 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     EXPECT_EQ(config->tenants[0].running_max, 4);
     EXPECT_EQ(config->tenants[0].tier, "pro");
     EXPECT_EQ(config->tenants[0].gpu_seconds_per_day, 3600);
+    EXPECT_EQ(config->tenants[0].budget, (Budget{1.5, 0, 40}));
     const auto policy = security_policy(*config, config->tenants[0]);
     EXPECT_EQ(policy.denied_nodes, (std::vector<std::string>{"Bad", "LoadVideo*"}));
     EXPECT_EQ(policy.allowed_nodes, (std::vector<std::string>{"Load*"}));
@@ -122,6 +124,10 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->tenants[0].tier, "pro");
     EXPECT_EQ(again->tenants[0].gpu_seconds_per_day, 3600);
+    EXPECT_EQ(again->tenants[0].budget, (Budget{1.5, 0, 40}));
+    const auto wrong = load("tenants: [{name: acme, budget: {usd_per_week: 1}}]\n");
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("'budget'"), std::string::npos) << wrong.error().message;
 }
 
 TEST(Config, TiersAreOneTableThatCanBeChanged) {

@@ -472,6 +472,8 @@ TEST_F(FleetConfigTest, WrongScalingIsRefusedByName) {
         {"schedule: [{to: '24:01', min: 1}]", "'from'"},
         {"schedule: [{min: 11}]", "'min'"},
         {"schedule: [{least: 1}]", "'least'"},
+        {"schedule: [{}]", "'min'"},
+        {"schedule: [{min: 2}, {days: sat}]", "without 'min'"},
         {"budget: 5", "'budget'"},
         {"budget: {usd_per_day: -5}", "'usd_per_day'"},
         {"budget: {usd_per_day: 1e999}", "'usd_per_day'"},

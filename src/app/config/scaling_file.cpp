@@ -96,6 +96,7 @@ autoscale::Minimum read_minimum(const YAML::Node& node, Members& of_pool, int mo
     const std::string days = members.text("days", "mon-sun");
     const std::string from = members.text("from", "00:00");
     const std::string to = members.text("to", "24:00");
+    const bool has_min = members.node("min").IsDefined();
     minimum.machines = static_cast<int>(members.number("min", 0, 0, most));
     if (const auto read = parse_days(days)) {
         minimum.weekdays = *read;
@@ -114,6 +115,10 @@ autoscale::Minimum read_minimum(const YAML::Node& node, Members& of_pool, int mo
     minimum.to_minute = ends.value_or(0);
     if (auto done = members.done(); !done) {
         of_pool.complain("is not right: " + done.error().message);
+    } else if (!has_min) {
+        of_pool.complain(
+            "has an entry of 'schedule' without 'min', the machines that there are at least"
+        );
     }
     return minimum;
 }

@@ -23,6 +23,7 @@
 #include "fleet/instances/pool_settings.hpp"
 #include "fleet/instances/rests.hpp"
 #include "fleet/instances/scaling.hpp"
+#include "fleet/instances/start_phases.hpp"
 #include "fleet/instances/store.hpp"
 #include "jobs/load.hpp"
 
@@ -43,7 +44,7 @@ struct KeeperCounts {
     std::uint64_t strays_removed = 0;
     std::uint64_t starts = 0;  // that came to `ready`
     std::uint64_t failed_starts = 0;
-    std::map<InstanceState, double> seconds_in{};  // of those starts, by phase
+    std::map<InstanceState, PhaseTimes> phases{};  // of those starts
 
     void add(const KeeperCounts& other);
 };
@@ -88,6 +89,8 @@ public:
     std::vector<Instance> instances() const;
     bool keeps(const std::string& instance) const { return rows_.contains(instance); }
     const std::map<std::string, PoolSettings>& pools() const { return pools_; }
+    // Of a provider by its name; those of the least where there is none.
+    MachineTraits traits_of(const std::string& provider) const;
     const KeeperCounts& counts() const { return counts_; }
     const Scaling& scaling() const { return scaling_; }
     // The latest lines of its machine, without the secrets that it was told. Code::not_found.
@@ -165,6 +168,8 @@ private:
     MachineProvider* provider(const std::string& name) const;
     WorkerConfig worker_of(const Instance& instance) const;
     std::vector<std::string> secrets_of(const Instance& instance) const;
+    // What its programs said, without the secrets that they were told.
+    std::string presentable(const std::string& instance, std::string said) const;
 
     Parts p_;
     std::map<std::string, PoolSettings> pools_;

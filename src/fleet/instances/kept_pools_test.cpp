@@ -195,6 +195,8 @@ TEST_F(KeptPoolsTest, AMachineIsStartedWarmedUpAndServes) {
     ASSERT_TRUE(has_ready(1));
     const Instance row = rows().front();
     EXPECT_EQ(comfy_->accepted_prompts().size(), 1U) << "the warm-up";
+    const auto phases = on_core([&] { return kept_->keeper().counts().phases; });
+    EXPECT_EQ(std::ranges::count(phases.at(warming).counts, 1U), 1);
     ASSERT_TRUE(is_worker(row.worker()));
     const auto done = begin(assignment(kPicture), row.worker());
     EXPECT_TRUE(end(*done));
@@ -309,6 +311,27 @@ TEST_F(KeptPoolsTest, ALogShowsNoSecretOfTheMachine) {
     EXPECT_THAT(*log, HasSubstr("HF_TOKEN=***\n"));
     EXPECT_THAT(*log, HasSubstr("api_key=***\n"));
     EXPECT_THAT(*log, HasSubstr("COMFYD_WORKER_TOKEN=***\n"));
+}
+
+TEST_F(KeptPoolsTest, NorDoesWhyAMachineFailed) {
+    settings_.made_from.environment = {{"HF_TOKEN", "hf_nobody-may-see"}};
+    open();
+    ASSERT_TRUE(has_ready(1));
+    on_core([&] {
+        Machine& machine = rack_->machines.begin()->second;
+        machine.state = Machine::State::failed;
+        machine.reason = "its agent has ended: no such token: hf_nobody-may-see";
+    });
+    ASSERT_TRUE(support::wait_until([&] {
+        return !wait(instances_.ended_instances("main", 1))->empty();
+    }));
+    EXPECT_THAT(
+        wait(instances_.ended_instances("main", 1))->front().reason, HasSubstr("no such token: ***")
+    );
+    const auto all = wait(instances_.fleet_events({.fleet = "main"}));
+    for (const FleetEvent& event : *all) {
+        EXPECT_THAT(event.why, testing::Not(HasSubstr("hf_nobody-may-see")));
+    }
 }
 
 TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {

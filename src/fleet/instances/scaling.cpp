@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/gpu_name.hpp"
+#include "fleet/instances/start_phases.hpp"
 #include "fleet/instances/wants.hpp"
 
 namespace comfyd::fleet {
@@ -157,11 +158,7 @@ void Scaling::recall(const std::string& pool, const Sight& sight) {
     if (const auto until = json::find_int(stored, "counted_until"); until && *until) {
         kept.counted_until = from_unix_ms(**until);
     }
-    for (const auto& warned : object_in(stored, "warned")) {
-        if (warned.value().is_int64()) {
-            kept.warned[warned.key()] = from_unix_ms(warned.value().get_int64());
-        }
-    }
+    kept.warned = autoscale::ToldLimits::from_json(object_in(stored, "warned"));
 }
 
 // Also for the time in which nobody looked: what is open now was so then.
@@ -360,6 +357,19 @@ void Scaling::note_start(const PoolSettings& pool, const Instance& instance) {
                 label_of(pool, instance), std::chrono::duration<double>(*served - *begun).count()
             );
     }
+    for (const auto& [phase, seconds] : fleet::start_phases(instance)) {
+        if (!is_woken) {
+            memory.phases.note(std::string(to_string(phase)), seconds);
+        }
+    }
+}
+
+std::map<std::string, json::object> Scaling::start_phases() const {
+    std::map<std::string, json::object> all;
+    for (const auto& [pool, kept] : kept_) {
+        all[pool] = kept.memory.phases.shown();
+    }
+    return all;
 }
 
 bool Scaling::parking_pays(const std::string& pool) const {
@@ -400,15 +410,11 @@ json::object Scaling::to_store(const std::string& pool) const {
     for (const auto& [offer, price] : kept.prices) {
         prices[offer] = price;
     }
-    json::object warned;
-    for (const auto& [which, until] : kept.warned) {
-        warned[which] = to_unix_ms(until);
-    }
     return {
         {"memory", kept.memory.to_json()},
         {"prices", std::move(prices)},
         {"counted_until", to_unix_ms(kept.counted_until.value_or(Time()))},
-        {"warned", std::move(warned)},
+        {"warned", kept.warned.to_json()},
     };
 }
 

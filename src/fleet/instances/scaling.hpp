@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autoscale/decide.hpp"
+#include "autoscale/told_limits.hpp"
 #include "fleet/instances/instance.hpp"
 #include "fleet/instances/pool_settings.hpp"
 #include "fleet/instances/store.hpp"
@@ -38,6 +39,9 @@ public:
     bool parking_pays(const std::string& pool) const;
     // The latest; nullptr: the pool is not scaled.
     const autoscale::Decision* decision(const std::string& pool) const;
+    // How long new machines lately were in each phase of their start, by pool: {phase: {"p50",
+    // "p90"}}.
+    std::map<std::string, json::object> start_phases() const;
     // In a few words for those whose jobs wait, by pool: no machine is started for them.
     std::map<std::string, std::string> hindrances() const;
 
@@ -64,8 +68,7 @@ private:
         std::map<std::string, double> prices{};  // USD an hour, by offer
         std::optional<Time> counted_until{};     // what was spent
         std::set<std::string> counted{};         // instances
-        // Of which budgets was told, at which level; each until it begins anew.
-        std::map<std::string, Time> warned{};
+        autoscale::ToldLimits warned{};
         // Lost with the process.
         std::optional<autoscale::Decision> latest{};
         std::optional<int> told{};  // of machines that are not there yet, or still are
@@ -90,10 +93,10 @@ private:
     );
     static void tell(const PoolSettings& pool, Kept& kept, Time now);
     void tell_budgets(const PoolSettings& pool, const Sight& sight);
-    static void tell_budget(
+    static void tell_limits(
         const PoolSettings& pool,
         const std::string& whose,
-        const autoscale::Tightest& budget,
+        const std::vector<autoscale::Tightest>& limits,
         Kept& kept,
         Time now
     );

@@ -1,16 +1,9 @@
 // What budgets say: to whoever listens to events, and to those whose jobs wait.
-#include <cmath>
 #include <utility>
 
 #include "fleet/instances/scaling.hpp"
 
 namespace comfyd::fleet {
-namespace {
-
-constexpr double kWarnAt = 0.8;
-
-}  // namespace
-
 FleetEvent Scaling::event_of(
     const PoolSettings& pool, std::string what, std::string why, Time now
 ) {
@@ -36,47 +29,31 @@ std::vector<const autoscale::Spending*> Scaling::all_spent(const Sight& sight) c
 // Those of the fleet go with its first pool.
 void Scaling::tell_budgets(const PoolSettings& pool, const Sight& sight) {
     Kept& kept = kept_.at(pool.name);
-    std::erase_if(kept.warned, [&sight](const auto& one) { return one.second <= sight.now; });
+    const Time now = sight.now;
     if (pool.scaling) {
         const auto own = {static_cast<const autoscale::Spending*>(&kept.memory.spent)};
-        for (const auto& limit : autoscale::limits(pool.scaling->budget, own, sight.now)) {
-            tell_budget(pool, "the pool", limit, kept, sight.now);
-        }
+        const auto limits = autoscale::limits(pool.scaling->budget, own, now);
+        tell_limits(pool, "the pool", limits, kept, now);
     }
     if (pool.name == sight.pools.begin()->first) {
-        for (const auto& limit : autoscale::limits(of_fleet_, all_spent(sight), sight.now)) {
-            tell_budget(pool, "the fleet", limit, kept, sight.now);
-        }
+        const auto limits = autoscale::limits(of_fleet_, all_spent(sight), now);
+        tell_limits(pool, "the fleet", limits, kept, now);
     }
 }
 
-// Once at each level.
-void Scaling::tell_budget(
+void Scaling::tell_limits(
     const PoolSettings& pool,
     const std::string& whose,
-    const autoscale::Tightest& budget,
+    const std::vector<autoscale::Tightest>& limits,
     Kept& kept,
     Time now
 ) {
-    const bool is_spent = budget.part() >= 1;
-    const std::string span(to_string(budget.span));
-    const std::string level = is_spent ? "/spent" : "/low";
-    if (budget.part() < kWarnAt ||
-        !kept.warned.emplace(whose + "/" + span + level, budget.until).second) {
-        return;
+    for (autoscale::LimitNews& news : kept.warned.take_news(whose, limits, now)) {
+        kept.events.push_back(
+            event_of(pool, std::string(news.what()), std::move(news.sentence), now)
+        );
+        kept.events.back().details = news.details();
     }
-    const std::string percent = std::to_string(std::lround(budget.part() * 100));
-    kept.events.push_back(event_of(
-        pool,
-        is_spent ? "budget_spent" : "budget_low",
-        whose + " has spent " + percent + " % of what it may in a " + span,
-        now
-    ));
-    kept.events.back().details = {
-        {"limit_usd", budget.limit_usd},
-        {"spent_usd", budget.spent_usd},
-        {"until", to_rfc3339(budget.until)},
-    };
 }
 
 // Nothing of what others ask for or may spend.

@@ -226,6 +226,8 @@ TEST_F(ScalingTest, StartsAreLearnedByOffer) {
     restart();
     look();
     EXPECT_NEAR(scaling_.decision("default")->numbers.start_s, 20, 0.1) << "also after a restart";
+    const json::object phases = scaling_.start_phases().at("default");
+    EXPECT_EQ(phases, json::object({{"creating", {{"p50", 20.0}, {"p90", 20.0}}}}));
 }
 
 // A start that is none must not make those of others look longer.

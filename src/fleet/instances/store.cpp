@@ -68,6 +68,7 @@ json::object FleetEvent::to_json() const {
         {"pool", pool},
         {"instance", instance},
         {"provider", provider},
+        {"tenant", tenant},
     };
     if (!details.empty()) {
         about["details"] = details;
@@ -84,6 +85,7 @@ FleetEvent FleetEvent::from_json(const json::object& about) {
     event.pool = text_of(about, "pool");
     event.instance = text_of(about, "instance");
     event.provider = text_of(about, "provider");
+    event.tenant = text_of(about, "tenant");
     event.details = object_of(about, "details");
     return event;
 }

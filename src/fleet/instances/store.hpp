@@ -56,6 +56,7 @@ struct FleetEvent {
     std::string pool{};
     std::string instance{};
     std::string provider{};
+    std::string tenant{};
     json::object details{};
 
     FleetEventPlace place() const { return {turn, number}; }

@@ -60,6 +60,14 @@ Task<Result<json::object>> Docker::inspect(std::string container) {
     co_return std::move(found->get_object());
 }
 
+MachineTraits Docker::traits() const {
+    MachineTraits traits{.can_park = true, .is_local = true, .region = options_.region};
+    if (!options_.gpu_kind.empty()) {
+        traits.gpus = {options_.gpu_kind};
+    }
+    return traits;
+}
+
 Task<Result<std::vector<Offer>>> Docker::offers(OfferWish wish) {
     COMFYD_ON(executor_);
     const bool is_here =

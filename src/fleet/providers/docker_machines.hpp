@@ -22,7 +22,7 @@ public:
     Docker(Executor executor, DockerOptions options, const Clock& clock);
 
     std::string_view name() const override { return options_.name; }
-    MachineTraits traits() const override { return {.can_park = true, .is_local = true}; }
+    MachineTraits traits() const override;
 
     Task<Result<std::vector<Offer>>> offers(OfferWish wish) override;
     // Where the image must be pulled first, that and all that follows goes on in the background:

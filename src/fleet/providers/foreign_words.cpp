@@ -2,35 +2,17 @@
 
 #include <algorithm>
 
+#include "base/secret_names.hpp"
 #include "base/text.hpp"
 
 namespace comfyd::fleet {
 namespace {
-
-// Shorter ones would hide half of every text.
-constexpr std::size_t kSecretBytesMin = 6;
-
-void hide(std::string& text, std::string_view secret) {
-    if (secret.size() < kSecretBytesMin) {
-        return;
-    }
-    for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at)) {
-        text.replace(at, secret.size(), "***");
-    }
-}
 
 bool continues_a_character(char c) {
     return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
 }  // namespace
-
-std::string without_secrets(std::string text, const std::vector<std::string>& secrets) {
-    for (const std::string& secret : secrets) {
-        hide(text, secret);
-    }
-    return text;
-}
 
 std::string presentable(std::string_view text, const std::vector<std::string>& secrets) {
     // Hidden before it is cut: half a secret is one, too.

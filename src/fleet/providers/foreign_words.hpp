@@ -11,10 +11,7 @@ namespace comfyd::fleet {
 
 inline constexpr std::size_t kWordsBytesMax = 300;
 
-// Each of `secrets` that is long enough to be one becomes "***".
-std::string without_secrets(std::string text, const std::vector<std::string>& secrets);
-
-// `text` is UTF-8, as out of JSON.
+// `text` is UTF-8, as out of JSON. Without `secrets` (base/secret_names.hpp).
 std::string presentable(std::string_view text, const std::vector<std::string>& secrets = {});
 
 // The same for bytes of any kind: whatever is not ASCII becomes '?'.

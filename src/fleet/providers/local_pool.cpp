@@ -194,6 +194,7 @@ Result<int> count_places(const LocalSettings& settings, LocalPool& pool) {
     std::string reasons;
     for (Gpu gpu : *gpus) {
         pool.provider.gpus_used.push_back(gpu.uuid);
+        pool.provider.gpu_kinds.push_back(gpu.name);
         gpu.memory_free_bytes = gpu.memory_total_bytes;
         const GpuPlace place = place_on({gpu, {}, 0}, pool.provider.sharing);
         places += place.free_places;
@@ -250,6 +251,9 @@ Result<LocalPool> local_pool(
     const bool is_cpu = std::ranges::find(settings.arguments, "--cpu") != settings.arguments.end();
     if (is_any || is_cpu) {
         provider.finds_gpu_itself = true;
+        if (is_cpu) {
+            provider.gpu_kinds = {"cpu"};
+        }
         pool.size = settings.per_gpu;
         return pool;
     }

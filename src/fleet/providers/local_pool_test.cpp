@@ -60,6 +60,7 @@ TEST_F(LocalPools, FillTheGpusThatThereAre) {
     EXPECT_EQ(made->provider.folder, folder_.path() / "machines");
     EXPECT_EQ(made->provider.sharing.per_gpu, 3);
     EXPECT_THAT(made->provider.gpus_used, ElementsAre("GPU-a", "GPU-b"));
+    EXPECT_THAT(made->provider.gpu_kinds, ElementsAre("RTX 4090", "H100"));
     EXPECT_THAT(made->provider.comfyui_arguments, ElementsAre("--fast"));
     EXPECT_EQ(made->provider.environment.at("COMFYD_RECYCLE_JOBS"), "500");
 }
@@ -89,9 +90,11 @@ TEST_F(LocalPools, WithoutAnNvidiaGpuItIsSaidWhatToDo) {
     settings_.per_gpu = 2;
     EXPECT_EQ(pool().value().size, 2);
     EXPECT_TRUE(pool().value().provider.finds_gpu_itself);
+    EXPECT_THAT(pool().value().provider.gpu_kinds, IsEmpty()) << "nobody knows";
     settings_.gpus = {};
     settings_.arguments = {"--cpu"};
     EXPECT_TRUE(pool().value().provider.finds_gpu_itself);
+    EXPECT_THAT(pool().value().provider.gpu_kinds, ElementsAre("cpu"));
 }
 
 TEST_F(LocalPools, AFolderWithoutComfyUiIsRefused) {

@@ -108,6 +108,9 @@ struct MachineTraits {
     // Its machines share the life of this computer, and are listed as soon as they are made.
     bool is_local = false;
     bool dials_in = false;  // it has no address that could be called
+    // The kinds of GPU that it can ever give, "cpu" for none; empty: nobody knows.
+    std::vector<std::string> gpus{};
+    std::string region{};  // where local ones are; empty: nowhere that has a name
 };
 
 // Failures of all calls, beside those of a connection: out_of_stock (the next offer may have some),

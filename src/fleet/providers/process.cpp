@@ -28,6 +28,7 @@ public:
     ProcessProvider(Executor executor, ProcessOptions options)
         : executor_(executor),
           name_(options.name),
+          gpu_kinds_(options.gpu_kinds),
           grace_(options.grace),
           machines_(std::move(options)),
           watches_(executor),
@@ -35,7 +36,7 @@ public:
           fetching_(1) {}
 
     std::string_view name() const override { return name_; }
-    MachineTraits traits() const override { return {.is_local = true}; }
+    MachineTraits traits() const override { return {.is_local = true, .gpus = gpu_kinds_}; }
 
     Task<Result<std::vector<Offer>>> offers(OfferWish wish) override {
         auto offers = co_await pool_.run([this, &wish] { return machines_.offers(wish); });
@@ -143,6 +144,7 @@ private:
 
     Executor executor_;
     const std::string name_;
+    const std::vector<std::string> gpu_kinds_;
     const Millis grace_;
     LocalMachines machines_;
     std::map<pid_t, ProcessMark> watched_;

@@ -38,6 +38,7 @@ struct ProcessOptions {
 
     GpuSources gpus{};
     std::vector<std::string> gpus_used{};  // their UUIDs; empty: all
+    std::vector<std::string> gpu_kinds{};  // "cpu" where there are none; empty: not known
     // ComfyUI finds what it computes with by itself, as with GPUs that are not NVIDIA's; the places
     // of one GPU are all there are.
     bool finds_gpu_itself = false;

@@ -261,7 +261,7 @@ bool Catalogue::Prospect::allows(const Requirement& requirement) const {
     const MachineWish wish = requirement.machine();
     const std::string& kind = gpu.empty() ? wish.gpu : gpu;
     const int gigabytes = usual_gpu_memory_gb(kind);
-    const std::string& where = region.empty() ? wish.region : region;
+    const std::string& where = region.empty() && !is_here ? wish.region : region;
     return requirement.allows(
         {pool,
          kind,

@@ -81,6 +81,7 @@ public:
         std::string pool;
         std::string gpu{};     // empty: any
         std::string region{};  // likewise
+        bool is_here = false;  // on this computer: without a region that is told it has none
 
         bool operator==(const Prospect&) const = default;
         bool allows(const Requirement& requirement) const;

@@ -54,7 +54,8 @@ json::object fleet_schemas() {
         "FleetEvent": {"type": "object", "required": ["number", "at", "what"], "properties": {
             "number": {"type": "integer"}, "at": {"type": "string", "format": "date-time"},
             "what": {"type": "string"}, "why": {"type": "string"}, "pool": {"type": "string"},
-            "instance": {"type": "string"}, "provider": {"type": "string"}
+            "instance": {"type": "string"}, "provider": {"type": "string"},
+            "tenant": {"type": "string", "description": "Whose budget it is about."}
         }},
         "FleetDecision": {"type": "object", "required": ["pool", "machines", "because", "sentence"], "properties": {
             "pool": {"type": "string"}, "machines": {"type": "integer", "description": "There shall be."},
@@ -62,6 +63,7 @@ json::object fleet_schemas() {
             "because": {"type": "string", "enum": ["enough", "work", "zero", "burst", "others", "minimum", "forecast", "spare", "batch", "idle", "kept", "cooldown", "most", "no_use", "budget"]},
             "sentence": {"type": "string"}, "dry_run": {"type": "boolean"},
             "numbers": {"type": "object", "description": "What was weighed.", "additionalProperties": true},
+            "start_phases": {"type": "object", "description": "Of what is decided now: seconds that the latest starts took in each phase.", "additionalProperties": {"type": "object", "properties": {"p50": {"type": "number"}, "p90": {"type": "number"}}}},
             "number": {"type": "integer", "description": "Of one that was made before."}, "at": {"type": "string", "format": "date-time"}
         }},
         "FleetDecisions": {"type": "object", "required": ["now", "decisions"], "properties": {

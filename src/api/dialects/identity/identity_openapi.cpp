@@ -165,6 +165,8 @@ json::object schemas() {
                 "gpu_seconds_per_month": {"type": "number", "nullable": true},
                 "usd_per_day": {"type": "number", "nullable": true},
                 "usd_per_month": {"type": "number", "nullable": true},
+                "budget": {"type": "object", "nullable": true, "description": "What its jobs may cost, in dollars: once it is spent they wait until it begins anew.", "additionalProperties": false, "properties": {
+                    "usd_per_hour": {"type": "number", "minimum": 0}, "usd_per_day": {"type": "number", "minimum": 0}, "usd_per_month": {"type": "number", "minimum": 0}}},
                 "reuse": {"type": "boolean", "nullable": true, "description": "Its jobs may be answered with stored outputs unless they say no."},
                 "pool": {"type": "string", "nullable": true, "description": "Where a request names none."},
                 "store": {"type": "string", "nullable": true, "description": "Where its outputs go."},
