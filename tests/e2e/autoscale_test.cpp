@@ -109,9 +109,10 @@ TEST_F(Autoscaled, TheFirstJobStartsAMachineABurstMoreAndTheQuietStopsThem) {
     EXPECT_THAT(metrics, HasSubstr("comfyd_pool_machines_wanted"));
     EXPECT_THAT(metrics, HasSubstr("comfyd_pool_idle_usd"));
     EXPECT_THAT(metrics, HasSubstr("comfyd_instance_start_seconds_bucket{phase=\"warming\""));
-    const json::value phases =
-        get("/admin/v1/fleet/decisions").at("now").at(0).at("start_phases");
-    EXPECT_GE(phases.at("starting").at("p90").as_double(), phases.at("starting").at("p50").as_double());
+    const json::value phases = get("/admin/v1/fleet/decisions").at("now").at(0).at("start_phases");
+    EXPECT_GE(
+        phases.at("starting").at("p90").as_double(), phases.at("starting").at("p50").as_double()
+    );
     EXPECT_EQ(get("/v2/pools/default/forecast").at("pool"), "default");
     EXPECT_EQ(comfyd_->http().get("/v2/pools/nobody/forecast").status, 404);
 }
