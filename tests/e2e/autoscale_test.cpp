@@ -108,6 +108,11 @@ TEST_F(Autoscaled, TheFirstJobStartsAMachineABurstMoreAndTheQuietStopsThem) {
     const auto metrics = comfyd_->http().get("/metrics").body;
     EXPECT_THAT(metrics, HasSubstr("comfyd_pool_machines_wanted"));
     EXPECT_THAT(metrics, HasSubstr("comfyd_pool_idle_usd"));
+    EXPECT_THAT(metrics, HasSubstr("comfyd_instance_start_seconds_bucket{phase=\"warming\""));
+    const json::value phases = get("/admin/v1/fleet/decisions").at("now").at(0).at("start_phases");
+    EXPECT_GE(
+        phases.at("starting").at("p90").as_double(), phases.at("starting").at("p50").as_double()
+    );
     EXPECT_EQ(get("/v2/pools/default/forecast").at("pool"), "default");
     EXPECT_EQ(comfyd_->http().get("/v2/pools/nobody/forecast").status, 404);
 }
@@ -143,6 +148,41 @@ TEST_F(Autoscaled, WithoutMoneyJobsWaitAndAreToldWhy) {
     ASSERT_EQ(resize(1).status, 200);
     expect_done({id});
     EXPECT_TRUE(wait_until([&] { return testing::Value(events(), Contains("budget_spent")); }));
+}
+
+TEST_F(Autoscaled, WorkOfATenantWithoutMoneyKeepsNoMachine) {
+    start_with("    gpu_second_usd: 0.001\n    idle_timeout: 1\n    up_cooldown: 1\n");
+    const Reply made = comfyd_->http().post_json(
+        "/admin/v1/tenants", {{"name", "local"}, {"budget", {{"usd_per_month", 0.000001}}}}
+    );
+    ASSERT_EQ(made.status, 201) << made.body;
+    const auto is_held = [&](const std::string& id) {
+        const std::string told =
+            comfyd_->http().get("/v2/workflows/execution/" + id + "/explain").body;
+        return told.find("what its tenant may spend in a month is spent") != std::string::npos;
+    };
+    expect_done({submit("a fox", "slow=500")});
+    // What comes before somebody has looked still runs.
+    std::string id;
+    int number = 0;
+    ASSERT_TRUE(wait_until(
+        [&] {
+            id = submit("fox " + std::to_string(number++));
+            const auto is_done = [&] { return Comfyd::status_of(comfyd_->job(id)) == "succeeded"; };
+            return wait_until([&] { return is_held(id) || is_done(); }, kLong) && is_held(id);
+        },
+        kLong
+    )) << comfyd_->log();
+    EXPECT_TRUE(wait_until([&] { return machines().empty(); }, kLong)) << comfyd_->log();
+    EXPECT_TRUE(is_held(id));
+    net::ClientRequest request;
+    request.method = "PATCH";
+    request.url = "/admin/v1/tenants/local";
+    request.body = R"({"budget": null})";
+    request.headers.set("Content-Type", "application/json");
+    ASSERT_EQ(comfyd_->http().send(std::move(request)).status, 200);
+    expect_done({id});
+    EXPECT_THAT(events(), Contains("budget_spent"));
 }
 
 TEST_F(Autoscaled, ADryRunTellsAndDoesNothing) {
