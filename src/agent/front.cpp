@@ -5,6 +5,7 @@
 #include "agent/content_ticket.hpp"
 #include "agent/sync_prompt.hpp"
 #include "base/crypto.hpp"
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "comfy/client.hpp"
 #include "comfy/prompt_sync.hpp"
@@ -346,6 +347,7 @@ Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {
          p_.clock,
          p_.comfyui.url(),
          options_.timeout_default,
+         exchange,
          [this] { p_.comfyui.note_work(true); }},
         std::move(*body),
         query_value(exchange.request(), "timeout")
@@ -357,7 +359,9 @@ Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {
     const shapes::Trouble& trouble = result.error();
     log::info(
         "a prompt was not done",
-        {{"prompt_id", trouble.prompt_id}, {"code", to_string(trouble.error.code)}}
+        {{"prompt_id", trouble.prompt_id},
+         {"code", to_string(trouble.error.code)},
+         {"why", log::foreign(trouble.error.message)}}
     );
     co_return json_answer(
         shapes::http_status(trouble.error.code), shapes::encode_trouble(trouble, p_.clock.now())

@@ -103,16 +103,33 @@ comfy::ClientTimeouts patience_of(const shapes::Options& options) {
     return timeouts;
 }
 
+// Old servers interrupt whatever runs, whichever prompt they are told: so only where ours does, or
+// where nobody can say.
 Task<> withdraw(comfy::Client& client, std::string prompt_id) {
     auto removed = co_await client.delete_queued(prompt_id);
-    auto interrupted = co_await client.interrupt(std::move(prompt_id));
     static_cast<void>(removed);  // whether it was there or not, it is not wanted
-    static_cast<void>(interrupted);
+    auto queue = co_await client.queue();
+    if (!queue || queue->is_running(prompt_id)) {
+        auto interrupted = co_await client.interrupt(std::move(prompt_id));
+        static_cast<void>(interrupted);
+    }
 }
 
-// How the prompt ended.
+Error nobody_waits(const shapes::Options& options) {
+    return Error(
+        Code::cancelled,
+        std::string("whoever asked for the prompt has closed the connection; ") +
+            (options.cancel_on_timeout ? "it was taken back" : "it goes on")
+    );
+}
+
+// How the prompt ended. `asker`: a client that leaves waits no longer, as one whose time is over.
 Task<Outcome<comfy::HistoryEntry>> wait_for_end(
-    comfy::Client& client, std::string id, shapes::Options options, Deadline deadline
+    comfy::Client& client,
+    net::Exchange& asker,
+    std::string id,
+    shapes::Options options,
+    Deadline deadline
 ) {
     Millis pause = kLookMin;
     int misses = 0;
@@ -142,10 +159,17 @@ Task<Outcome<comfy::HistoryEntry>> wait_for_end(
                 id
             );
         }
-        const bool go_on =
-            co_await sleep_for(std::min(pause, std::max(deadline.left(), Millis(1))));
-        if (!go_on) {
+        const bool is_closed =
+            co_await asker.wait_closed(std::min(pause, std::max(deadline.left(), Millis(1))));
+        const bool stop = co_await is_cancelled();
+        if (stop || (is_closed && asker.draining())) {
             co_return trouble(Error(Code::shutting_down, "the agent is stopping"), id);
+        }
+        if (is_closed) {
+            if (options.cancel_on_timeout) {
+                co_await withdraw(client, id);
+            }
+            co_return trouble(nobody_waits(options), id);
         }
         pause = std::min(pause * 3 / 2, kLookMax);
     }
@@ -262,7 +286,7 @@ Task<Outcome<json::object>> run_prompt(
     if (parts.accepted) {
         parts.accepted();
     }
-    auto entry = co_await wait_for_end(client, id, wish->options, deadline);
+    auto entry = co_await wait_for_end(client, parts.client, id, wish->options, deadline);
     if (!entry) {
         co_return tl::unexpected<Trouble>(std::move(entry.error()));
     }

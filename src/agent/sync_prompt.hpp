@@ -14,6 +14,7 @@
 #include "base/time.hpp"
 #include "comfy/client.hpp"
 #include "comfy/prompt_sync.hpp"
+#include "net/server.hpp"
 
 namespace comfyd::agent {
 
@@ -23,6 +24,7 @@ struct SyncPrompt {
     const Clock& clock;
     std::string url;  // of ComfyUI
     Millis timeout_default;
+    net::Exchange& client;             // whose request it is
     std::function<void()> accepted{};  // called once ComfyUI has taken the prompt
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/sse.hpp"
 #include "base/crypto.hpp"
 
 namespace comfyd::api {
@@ -17,10 +18,21 @@ Task<> drain(std::shared_ptr<events::Subscription> subscription, Deadline give_u
     }
 }
 
-}  // namespace
+Task<> drain_with_client(
+    net::Exchange& client, std::shared_ptr<events::Subscription> subscription, Deadline give_up
+) {
+    TaskGroup beside(client.executor());
+    beside.spawn("client that waits", end_with_client(client, subscription));
+    co_await drain(std::move(subscription), give_up);
+    beside.cancel();
+    // A join that is itself cancelled returns early; the task ends all the same.
+    while (beside.size() > 0) {
+        co_await beside.join();
+    }
+}
 
-Task<Result<jobs::View>> wait_for_end(
-    const Services& services, std::string tenant, JobId id, Deadline give_up
+Task<Result<jobs::View>> wait_for(
+    const Services& services, std::string tenant, JobId id, Deadline give_up, net::Exchange* client
 ) {
     auto view = co_await services.jobs.get(tenant, id);
     if (!view || jobs::is_terminal(view->job.state) || give_up.has_passed()) {
@@ -33,9 +45,32 @@ Task<Result<jobs::View>> wait_for_end(
     if (!subscription) {
         co_return fail(std::move(subscription.error()));
     }
-    co_await drain(std::move(*subscription), give_up);
+    if (client != nullptr) {
+        co_await drain_with_client(*client, std::move(*subscription), give_up);
+    } else {
+        co_await drain(std::move(*subscription), give_up);
+    }
     auto latest = co_await services.jobs.get(std::move(tenant), id);
     co_return latest;
+}
+
+}  // namespace
+
+Task<Result<jobs::View>> wait_for_end(
+    const Services& services, std::string tenant, JobId id, Deadline give_up
+) {
+    return wait_for(services, std::move(tenant), id, give_up, nullptr);
+}
+
+Task<Result<jobs::View>> wait_for_end(
+    const Services& services, std::string tenant, JobId id, Deadline give_up, net::Exchange& client
+) {
+    return wait_for(services, std::move(tenant), id, give_up, &client);
+}
+
+Task<bool> has_left(net::Exchange& client) {
+    const bool closed = co_await client.wait_closed(Millis(0));
+    co_return closed && !client.draining();
 }
 
 Task<Result<std::string>> read_base64(

@@ -18,6 +18,14 @@ Task<Result<jobs::View>> wait_for_end(
     const Services& services, std::string tenant, JobId id, Deadline give_up
 );
 
+// The same, and no longer than the client stays.
+Task<Result<jobs::View>> wait_for_end(
+    const Services& services, std::string tenant, JobId id, Deadline give_up, net::Exchange& client
+);
+
+// The client has closed its connection, and not the server.
+Task<bool> has_left(net::Exchange& client);
+
 // How long the base64 text of so many bytes is.
 constexpr std::uint64_t base64_size(std::uint64_t bytes) {
     return (bytes + 2) / 3 * 4;

@@ -30,19 +30,6 @@ void append_data_lines(std::string& frame, std::string_view data) {
     }
 }
 
-// Wakes the reader of events when there is nobody left to read them for.
-Task<> watch_client(net::Exchange& exchange, std::shared_ptr<events::Subscription> subscription) {
-    bool closed = false;
-    bool cancelled = false;
-    while (!closed && !cancelled) {
-        closed = co_await exchange.wait_closed(kCloseWait);
-        cancelled = co_await is_cancelled();
-    }
-    if (closed) {
-        subscription->end(Code::cancelled);
-    }
-}
-
 // Returns when the stream has said everything or cannot go on.
 Task<> pump(net::Exchange& exchange, Millis heartbeat, const EventStream& stream) {
     if (!stream.initial.empty()) {
@@ -91,6 +78,20 @@ std::string sse_frame(
     append_data_lines(frame, data);
     frame += '\n';
     return frame;
+}
+
+Task<> end_with_client(
+    net::Exchange& exchange, std::shared_ptr<events::Subscription> subscription
+) {
+    bool closed = false;
+    bool cancelled = false;
+    while (!closed && !cancelled) {
+        closed = co_await exchange.wait_closed(kCloseWait);
+        cancelled = co_await is_cancelled();
+    }
+    if (closed) {
+        subscription->end(Code::cancelled);
+    }
 }
 
 bool is_last_event(const jobs::Event& event) {
@@ -159,7 +160,7 @@ Task<> stream_events(Call& call, const Services& services, EventStream stream) {
     }
     TaskGroup group(call.exchange.executor());
     if (stream.subscription) {
-        group.spawn("event stream client", watch_client(call.exchange, stream.subscription));
+        group.spawn("event stream client", end_with_client(call.exchange, stream.subscription));
     }
     std::exception_ptr failure;
     try {

@@ -30,6 +30,10 @@ std::string sse_frame(
 // True for the event after which a job's stream has nothing more to say.
 bool is_last_event(const jobs::Event& event);
 
+// Ends the subscription once the client has closed its connection: then there is nobody left to
+// read events for. Runs until then, or until it is cancelled.
+Task<> end_with_client(net::Exchange& exchange, std::shared_ptr<events::Subscription> subscription);
+
 // The sequence after which a client wants to go on: header Last-Event-ID, or ?last_event_id=.
 // nullopt: none sent. Code::invalid_argument when it is no number.
 Result<std::optional<std::uint64_t>> last_event_id(const Call& call);

@@ -318,6 +318,59 @@ TEST(Agent, PromptSyncSaysWhatWentWrong) {
     agent.http().post("/interrupt", "{}");
 }
 
+// A request whose client can be told to go away.
+std::string sync_request(json::object prompt, json::object more = {}) {
+    const std::string body = json::serialize(asked(prompt, std::move(more)));
+    return "POST /prompt_sync HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
+           std::string(support::kAgentToken) +
+           "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+}
+
+bool is_running(AgentProcess& agent, std::size_t prompts) {
+    return agent.http().get("/queue").json_at("/queue_running").as_array().size() == prompts;
+}
+
+TEST(Agent, PromptsOfClientsThatWentAwayAreTakenBack) {
+    AgentProcess agent;
+    ASSERT_TRUE(agent.wait_for("ready"));
+    auto first = std::make_unique<support::RawSocket>(agent.url());
+    first->send(sync_request(text_to_image("a", "hang_interruptible")));
+    ASSERT_TRUE(wait_until([&] { return is_running(agent, 1); }));
+    const json::value runs = agent.http().get("/queue").json_at("/queue_running/0/1");
+    support::RawSocket other(agent.url());
+    {
+        support::RawSocket waits(agent.url());
+        waits.send(sync_request(text_to_image("b")));
+        ASSERT_TRUE(wait_until([&] {
+            return agent.http().get("/queue").json_at("/queue_pending/0").is_array();
+        }));
+    }
+    EXPECT_TRUE(wait_until([&] {
+        return agent.http().get("/queue").json_at("/queue_pending") == json::array();
+    }));
+    EXPECT_EQ(agent.http().get("/queue").json_at("/queue_running/0/1"), runs) << "another's";
+    other.send(sync_request(small_picture()));
+    first.reset();
+    EXPECT_THAT(other.read_until("\r\n"), HasSubstr(" 200"));
+    EXPECT_TRUE(is_running(agent, 0));
+}
+
+TEST(Agent, OrGoOnWhereThatIsAskedFor) {
+    AgentProcess agent;
+    ASSERT_TRUE(agent.wait_for("ready"));
+    {
+        support::RawSocket client(agent.url());
+        client.send(
+            sync_request(text_to_image("on", "hang_interruptible"), {{"on_timeout", "continue"}})
+        );
+        ASSERT_TRUE(wait_until([&] { return is_running(agent, 1); }));
+    }
+    EXPECT_TRUE(wait_until([&] { return agent.log().find("it goes on") != std::string::npos; }));
+    EXPECT_TRUE(is_running(agent, 1));
+    agent.http().post("/interrupt", "{}");
+}
+
 // Nor do they bring nearer the moment at which ComfyUI is made anew.
 TEST(Agent, PromptsThatWereRefusedAreNotCounted) {
     AgentProcess agent;

@@ -8,6 +8,7 @@
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
 #include "support/comfyd.hpp"
+#include "support/raw_socket.hpp"
 
 namespace comfyd::support {
 namespace {
@@ -101,6 +102,20 @@ protected:
         more["prompt"] = std::move(prompt);
         return comfyd_->http().post_json("/prompt_sync", more);
     }
+    static std::string request_of(json::object prompt, json::object more) {
+        more["prompt"] = std::move(prompt);
+        const std::string body = json::serialize(more);
+        return "POST /prompt_sync HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + body;
+    }
+    void leave_while_it_runs(json::object prompt, json::object more) {
+        RawSocket client(comfyd_->url());
+        client.send(request_of(std::move(prompt), std::move(more)));
+        ASSERT_TRUE(wait_until([this] { return worker_->executions().total == 1; }));
+    }
+    std::string only_job() {
+        return std::string(comfyd_->http().get("/api/v2/jobs").json_at("/jobs/0/id").as_string());
+    }
 
     net::IoThread thread_{"double"};
     std::unique_ptr<ComfyDouble> worker_;
@@ -148,6 +163,27 @@ TEST_F(PromptSyncWorkers, OrLetsThePromptGoOn) {
     EXPECT_EQ(reply.status, 408) << reply.body;
     const std::string id(reply.json_at("/prompt_id").as_string());
     EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(id)), "succeeded");
+}
+
+TEST_F(PromptSyncWorkers, OneWhoseClientWentAwayIsCancelled) {
+    leave_while_it_runs(text_to_image("x", "hang_interruptible"), {});
+    EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(only_job())), "canceled");
+    EXPECT_TRUE(wait_until([this] { return worker_->queue_remaining() == 0; }));
+}
+
+TEST_F(PromptSyncWorkers, OrGoesOnWithoutItsClient) {
+    leave_while_it_runs(text_to_image("x", "slow=500"), {{"on_timeout", "continue"}});
+    EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(only_job())), "succeeded");
+}
+
+TEST_F(PromptSyncWorkers, AServerThatStopsIsNoClientThatWentAway) {
+    RawSocket client(comfyd_->url());
+    client.send(request_of(text_to_image("x", "slow=500"), {}));
+    ASSERT_TRUE(wait_until([this] { return worker_->executions().total == 1; }));
+    EXPECT_EQ(comfyd_->stop(), 0);
+    comfyd_->start();
+    EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(only_job())), "succeeded");
+    EXPECT_EQ(worker_->executions().total, 1U);
 }
 
 TEST_F(PromptSyncWorkers, OneThatIsCancelledElsewhereSaysSo) {

@@ -168,14 +168,17 @@ Trouble out_of_time(const JobId& id, const Options& options) {
     return made;
 }
 
-// The job at its end.
+// The job at its end. A client that leaves waits no longer, as one whose time is over.
 Task<Outcome<jobs::Job>> finish(
-    const Services& services, std::string tenant, JobId id, Options options, execution::Links links
+    Call& call, const Services& services, JobId id, Options options, execution::Links links
 ) {
+    const std::string tenant = call.caller.tenant;
     const Deadline give_up = Deadline::in(options.timeout);
-    auto view = co_await wait_for_end(services, tenant, id, give_up);
+    auto view = co_await wait_for_end(services, tenant, id, give_up, call.exchange);
+    bool is_alone = false;
     if (view && !jobs::is_terminal(view->job.state)) {
-        if (!give_up.has_passed()) {
+        is_alone = co_await has_left(call.exchange);
+        if (!is_alone && !give_up.has_passed()) {
             Trouble stopping;
             stopping.prompt_id = id.to_string();
             stopping.error =
@@ -183,7 +186,7 @@ Task<Outcome<jobs::Job>> finish(
             co_return tl::unexpected<Trouble>(std::move(stopping));
         }
         if (options.cancel_on_timeout) {
-            view = co_await services.jobs.cancel(std::move(tenant), id);
+            view = co_await services.jobs.cancel(tenant, id);
         }
     }
     if (!view) {
@@ -193,8 +196,9 @@ Task<Outcome<jobs::Job>> finish(
         co_return tl::unexpected<Trouble>(std::move(failed));
     }
     // One that ended at the last moment has its result.
+    const bool is_over = is_alone || give_up.has_passed();
     const bool too_late = !jobs::is_terminal(view->job.state) ||
-                          (view->job.state == jobs::State::cancelled && give_up.has_passed());
+                          (view->job.state == jobs::State::cancelled && is_over);
     if (too_late) {
         co_return tl::unexpected<Trouble>(out_of_time(id, options));
     }
@@ -255,7 +259,7 @@ Task<Outcome<json::object>> run(Call& call, native::Context& context) {
         co_return tl::unexpected<Trouble>(std::move(accepted.error()));
     }
     const auto links = execution::links_of(call, services);
-    auto job = co_await finish(services, call.caller.tenant, accepted->job, wish->options, links);
+    auto job = co_await finish(call, services, accepted->job, wish->options, links);
     if (!job) {
         co_return tl::unexpected<Trouble>(std::move(job.error()));
     }

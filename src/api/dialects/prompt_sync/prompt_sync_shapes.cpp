@@ -99,6 +99,7 @@ json::object operation() {
     return literal(R"json({
         "operationId": "promptSync",
         "summary": "Run a ComfyUI prompt and wait for its result",
+        "description": "A client that closes its connection before the answer waits no longer: on_timeout says what becomes of its prompt then, too.",
         "tags": ["comfyui"],
         "parameters": [
             {"name": "timeout", "in": "query", "description": "Seconds; wins over the member of the body.",
