@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kHeardMax = 8 * 1024;
 constexpr std::size_t kLinesMax = 3;
 constexpr std::size_t kLineBytesMax = 200;
+constexpr std::size_t kLinesAfterMax = 8;  // an exception: what said more has survived it
 
 bool is_letter_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -51,7 +52,7 @@ std::string LastWords::said() const {
     // Hidden before it is cut: half a secret is one, too.
     const std::string heard = without_secrets(heard_, secrets_);
     std::string_view rest = heard;
-    while (!rest.empty()) {
+    while (!rest.empty() && lines.size() <= kLinesAfterMax) {
         const std::size_t end = rest.find_last_of("\r\n");
         const std::string_view whole = end == std::string_view::npos ? rest : rest.substr(end + 1);
         rest = rest.substr(0, rest.size() - whole.size() - (whole.size() < rest.size() ? 1 : 0));

@@ -23,6 +23,15 @@ TEST(LastWords, AreTheExceptionOfATraceback) {
     EXPECT_EQ(said("KeyError"), "KeyError");
 }
 
+// One that ComfyUI logs as it starts, of a node that it does without, is not why it ends later.
+TEST(LastWords, AreNoExceptionThatWasSurvived) {
+    std::string log = "ModuleNotFoundError: No module named 'x'\n";
+    for (int i = 0; i < 9; ++i) {
+        log += "got prompt " + std::to_string(i) + "\n";
+    }
+    EXPECT_EQ(said(log), "got prompt 6 / got prompt 7 / got prompt 8");
+}
+
 TEST(LastWords, AreTheLastLinesOtherwise) {
     EXPECT_EQ(said(""), "");
     EXPECT_EQ(said("\n \n\t\n*****\n"), "") << "nothing that can be read";
