@@ -28,13 +28,25 @@ bool is_success(int status) {
     return status >= 200 && status < 300;
 }
 
+// Why, where an agent says it in front of a ComfyUI that is not there (docs/worker.md).
+std::string reason_in(const net::ClientResponse& response) {
+    const auto answer = json::parse_object(response.body);
+    const std::string reason = answer ? text_of(*answer, "detail") : std::string();
+    return reason.empty() ? reason : ": " + reason.substr(0, kShownBodyBytesMax);
+}
+
 Error unexpected_status(const std::string& what, const net::ClientResponse& response) {
     const std::string shown = response.body.substr(0, kShownBodyBytesMax);
     return Error(
         Code::upstream_error,
-        what + " was answered with status " + std::to_string(response.status),
+        what + " was answered with status " + std::to_string(response.status) + reason_in(response),
         {{"status", response.status}, {"body", shown}}
     );
+}
+
+bool has_no_such_route(const Error& error) {
+    const json::value* status = json::find(error.details, "status");
+    return status != nullptr && (*status == 404 || *status == 405);
 }
 
 // What `read` makes of a text, where it holds nobody up. Only what it returns comes back: a large
@@ -353,6 +365,13 @@ Task<Result<bool>> Client::announce(LeadMark lead) {
 }
 
 Task<Result<>> Client::interrupt(std::string prompt_id) {
+    if (cancels_jobs_) {
+        auto answer = co_await post("/api/jobs/" + prompt_id + "/cancel", "{}", timeouts_.request);
+        if (answer || !has_no_such_route(answer.error())) {
+            co_return answer ? Result<>() : fail(std::move(answer.error()));
+        }
+        cancels_jobs_ = false;
+    }
     std::string body = json::serialize(json::object{{"prompt_id", prompt_id}});
     auto answer = co_await post("/interrupt", std::move(body), timeouts_.request);
     if (!answer) {

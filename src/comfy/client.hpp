@@ -140,6 +140,9 @@ public:
     // where there is no agent, and to a POST.
     Task<Result<json::object>> ask_agent(std::string target);
     Task<Result<json::object>> tell_agent(std::string target, json::object body);
+    // Stops the prompt where it runs. ComfyUI after 0.25.0 sees to it in one step that it does.
+    // Those before look first and stop what runs by then, which, as good as never, is the next
+    // prompt.
     Task<Result<>> interrupt(std::string prompt_id);
     Task<Result<>> delete_queued(std::string prompt_id);
     Task<Result<>> free(bool unload_models, bool free_memory);
@@ -169,6 +172,7 @@ private:
     std::string socket_;  // of a server on a unix socket, or worker://name
     std::string bearer_;  // empty: none
     ClientTimeouts timeouts_;
+    bool cancels_jobs_ = true;  // POST /api/jobs/{id}/cancel, until the server says that it is none
 };
 
 // What a server is called when nobody named it: host:port, of a unix socket its file's name

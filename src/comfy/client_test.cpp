@@ -172,6 +172,26 @@ TEST_F(ClientTest, CommandsNameTheirPrompt) {
     EXPECT_EQ(received("POST /prefix/free"), R"({"unload_models":true,"free_memory":false})");
 }
 
+TEST_F(ClientTest, WhatAnAgentSaysOfItsComfyUiIsInTheMessage) {
+    reply(
+        "GET /prefix/queue", 503, R"({"code":"worker_unavailable","detail":"ComfyUI has ended"})"
+    );
+    EXPECT_EQ(
+        wait(client_->queue()).error().message,
+        "GET /queue was answered with status 503: ComfyUI has ended"
+    );
+}
+
+TEST_F(ClientTest, APromptIsStoppedInOneStepWhereTheServerCan) {
+    reply("POST /prefix/api/jobs/p/cancel", 200, R"({"cancelled":true})");
+    reply("POST /prefix/interrupt", 200, "");
+    EXPECT_TRUE(wait(client_->interrupt("p")));
+    EXPECT_EQ(received("POST /prefix/interrupt"), "");
+    reply("POST /prefix/api/jobs/p/cancel", 405, "405: Method Not Allowed", "text/plain");
+    EXPECT_TRUE(wait(client_->interrupt("p")));
+    EXPECT_EQ(received("POST /prefix/interrupt"), R"({"prompt_id":"p"})");
+}
+
 TEST_F(ClientTest, UploadTakesTheNameThatTheServerGave) {
     reply(
         "POST /prefix/upload/image", 200, R"({"name":"x (1).png","subfolder":"s","type":"input"})"
