@@ -28,7 +28,22 @@ bool is_exception(std::string_view line) {
            });
 }
 
-std::string presentable(std::string_view line) {
+// ComfyUI's own lines begin with them.
+std::string without_colours(std::string_view line) {
+    constexpr std::string_view kBegin = "\x1b[";
+    std::string made;
+    while (!line.empty()) {
+        const std::size_t begin = line.find(kBegin);
+        made += line.substr(0, begin);
+        const std::size_t end =
+            begin == std::string_view::npos ? begin : line.find('m', begin + kBegin.size());
+        line = end == std::string_view::npos ? std::string_view() : line.substr(end + 1);
+    }
+    return made;
+}
+
+std::string presentable(std::string_view whole) {
+    const std::string line = without_colours(whole);
     std::string made(line.substr(0, kLineBytesMax));
     std::ranges::replace_if(made, [](char c) { return c < ' ' || c == '\x7f'; }, '?');
     return made + (line.size() > kLineBytesMax ? "..." : "");

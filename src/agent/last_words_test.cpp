@@ -51,7 +51,8 @@ TEST(LastWords, HaveNoSecretsNotEvenHalfOfOne) {
 TEST(LastWords, AreShortAndFitToBeShown) {
     const std::string line(1'000, 'x');
     EXPECT_EQ(said(line), std::string(200, 'x') + "...");
-    EXPECT_EQ(said("a\x1b[31mred\xff\x01"), "a?[31mred??");
+    EXPECT_EQ(said("\x1b[31m[ERROR]\x1b[0m red\xff\x01"), "[ERROR] red??");
+    EXPECT_EQ(said("half \x1b[3"), "half ");
 }
 
 TEST(LastWords, AreThoseOfAllItSaidHoweverItCame) {
