@@ -58,7 +58,7 @@ TEST_F(SimulateCommand, SaysWhetherLoadsAheadOfJobsPay) {
     flags_.prewarm = true;
     flags_.policies = "finish-time,pressure";
     flags_.made.rate = 0.05;
-    flags_.made.models = 8;
+    flags_.made.models = 20;
     const auto text = simulate_text(flags_, true);
     ASSERT_TRUE(text) << text.error().message;
     for (const char* part :
