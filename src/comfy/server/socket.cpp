@@ -5,6 +5,7 @@
 #include "base/id.hpp"
 #include "comfy/members.hpp"
 #include "comfy/server/routes.hpp"
+#include "net/websocket_stream.hpp"
 
 namespace comfyd::comfy::server {
 namespace {
@@ -140,6 +141,10 @@ Task<Result<>> greet(net::WebSocket& socket, std::string sid, const Seat& seat) 
     co_return sent;
 }
 
+Task<> refuse_handshake(Call& call) {
+    co_await answer(call, text_reply(400, "This address is for WebSockets only."));
+}
+
 }  // namespace
 
 Task<> serve_socket(Call& call, Backend& backend) {
@@ -153,15 +158,21 @@ Task<> serve_socket(Call& call, Backend& backend) {
         co_return;
     }
     const SocketRules rules = backend.socket_rules();
+    if (!net::is_websocket_handshake(call.exchange.request())) {
+        co_await refuse_handshake(call);
+        co_return;
+    }
+    // Before the handshake is answered: a client that posts a prompt at once hears all of its
+    // story.
+    const auto mailbox = std::make_shared<Mailbox>(call.exchange.executor(), rules.mailbox);
+    auto seat = co_await backend.attach(sid, mailbox);
     auto socket = co_await call.exchange.upgrade(rules.options);
     if (!socket) {
         if (!call.exchange.answered()) {
-            co_await answer(call, text_reply(400, "This address is for WebSockets only."));
+            co_await refuse_handshake(call);
         }
         co_return;
     }
-    const auto mailbox = std::make_shared<Mailbox>(call.exchange.executor(), rules.mailbox);
-    auto seat = co_await backend.attach(sid, mailbox);
     auto greeted = co_await greet(**socket, std::move(sid), seat);
     if (greeted) {
         co_await converse(call, backend, **socket, *mailbox);
