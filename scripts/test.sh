@@ -54,13 +54,7 @@ if [ "$preset" = release ]; then
     setsid nice -n 10 scripts/fuzz.sh --inputs 40000 >build/fuzz/test.log 2>&1 &
     fuzz=$!
 fi
-run_tests() { ctest --test-dir "build/$preset" --output-on-failure --timeout 600 "$@"; }
-# A machine that stands still for half a minute, as busy virtual ones do, fails tests of what must happen within seconds. Who
-# fails is run once more, with no other test beside it, and is named; who fails twice is wrong.
-if ! run_tests --parallel "$(($(nproc) + 6))"; then
-    echo "make test: the tests named above failed and run once more"
-    run_tests --rerun-failed --parallel 1
-fi
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(($(nproc) + 6))" --timeout 600
 if [ "$preset" = release ]; then
     echo "waiting for the fuzzers, which began with the tests (build/fuzz/test.log)"
     failed=0
